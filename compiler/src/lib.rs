@@ -1,0 +1,13 @@
+//! The language as meaning: schemas, macro expansion, type and temporal checks, automata, explanations.
+//!
+//! In: syntax trees and schemas. Out: diagnostics, or a compiled policy whose [`monitor`] takes one event
+//! at a time and decides without looking back at earlier ones. Nothing here reads a clock, a file or the
+//! network; only the binary's `cli/` does.
+
+#![forbid(unsafe_code)]
+
+pub mod event;
+pub mod schema;
+pub mod value;
+
+pub use dogwood_grammar as grammar;

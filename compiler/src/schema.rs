@@ -1,0 +1,138 @@
+//! What the schemas say, resolved: the actions with their contexts, and the events derived from them.
+//!
+//! ```text
+//! .cedarschema ── ActionSchema (entity types, actions, contexts; every name resolved)
+//! .dwschema    ── EventSchema  (one DerivedEvent for each action × kind)
+//! ```
+
+use crate::value::EntityUid;
+use indexmap::IndexMap;
+use smol_str::SmolStr;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Both schemas a policy is checked and decided against.
+#[derive(Clone, Debug, Default)]
+pub struct Service {
+    pub actions: ActionSchema,
+    pub events: EventSchema,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ActionSchema {
+    /// By fully qualified name.
+    pub entity_types: BTreeMap<SmolStr, EntityType>,
+    /// In the order of declaration.
+    pub actions: IndexMap<EntityUid, ActionDecl>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityType {
+    pub name: SmolStr,
+    pub parents: BTreeSet<SmolStr>,
+    /// Types an entity of this type can be `in`, itself not included.
+    pub ancestors: BTreeSet<SmolStr>,
+    pub attrs: RecordType,
+    pub tags: Option<Type>,
+    /// The ids of an enumerated type.
+    pub choices: Option<Vec<SmolStr>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionDecl {
+    pub uid: EntityUid,
+    pub parents: BTreeSet<EntityUid>,
+    /// Every group the action is in, transitively, itself not included.
+    pub ancestors: BTreeSet<EntityUid>,
+    /// Absent for a pure group.
+    pub applies_to: Option<AppliesTo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliesTo {
+    pub principals: Vec<SmolStr>,
+    pub resources: Vec<SmolStr>,
+    pub context: RecordType,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    Bool,
+    Long,
+    String,
+    Ext(Extension),
+    Entity(SmolStr),
+    Set(Box<Type>),
+    Record(RecordType),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Extension {
+    Decimal,
+    IpAddr,
+    Datetime,
+    Duration,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordType {
+    pub attrs: BTreeMap<SmolStr, AttrType>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttrType {
+    pub ty: Type,
+    pub required: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct EventSchema {
+    /// Seconds, inclusive.
+    pub max_window: i64,
+    /// Kinds whose events are decided.
+    pub decision_kinds: BTreeSet<SmolStr>,
+    pub events: BTreeMap<EventId, DerivedEvent>,
+    /// The pin that makes the temporal semantics key-local, if every event carries it
+    /// (language reference, "Key-local semantics").
+    pub universal_pin: Option<Pin>,
+}
+
+/// An action and an event kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventId {
+    pub action: EntityUid,
+    pub kind: SmolStr,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DerivedEvent {
+    pub id: EventId,
+    /// Leaf fields by path: `["input", "path"]`.
+    pub fields: BTreeMap<Vec<SmolStr>, FieldType>,
+    /// Paths that name a group of fields: `["input"]`.
+    pub groups: BTreeSet<Vec<SmolStr>>,
+    /// Patterns appended to every predicate over this event.
+    pub pins: Vec<Pin>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldType {
+    /// From `...inputs(A)` / `...outputs(A)`: has a type of the action schema, and may be absent.
+    Declared { ty: Type, required: bool },
+    /// `principalType(A)` / `resourceType(A)`: an entity of one of these types.
+    Scope(Vec<SmolStr>),
+    /// Any other field, of the named type; not type-checked.
+    Injected(SmolStr),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pin {
+    pub field: Vec<SmolStr>,
+    pub value: PinValue,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PinValue {
+    Principal(Vec<SmolStr>),
+    Resource(Vec<SmolStr>),
+    Context(Vec<SmolStr>),
+}

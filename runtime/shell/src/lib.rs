@@ -1,0 +1,2 @@
+//! The shell checkpoint of a box.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! Shared parts of the tests: nothing of this crate ships.
