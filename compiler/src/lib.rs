@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod diagnostic;
 pub mod event;
 pub mod schema;
 pub mod value;
