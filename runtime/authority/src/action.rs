@@ -8,17 +8,49 @@ use smol_str::SmolStr;
 /// A request to do something outside the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    FsRead { path: SmolStr, operation: FsRead },
-    FsWrite { path: SmolStr, operation: FsWrite },
-    FsDelete { path: SmolStr, operation: FsDelete },
-    FsMove { path: SmolStr },
+    FsRead {
+        path: SmolStr,
+        operation: FsRead,
+    },
+    FsWrite {
+        path: SmolStr,
+        operation: FsWrite,
+    },
+    FsDelete {
+        path: SmolStr,
+        operation: FsDelete,
+    },
+    FsMove {
+        path: SmolStr,
+    },
     ShellExec(Command),
     ShellSpawn(Spawn),
-    NetConnect { host: SmolStr, port: i64, ip: Option<SmolStr> },
-    HttpRequest { host: SmolStr, port: i64, method: SmolStr, path: SmolStr, body_bytes: i64, intercepted: bool },
-    McpCall { server: SmolStr, method: SmolStr, tool: Option<SmolStr>, prompt: Option<SmolStr>, uri: Option<SmolStr> },
+    NetConnect {
+        host: SmolStr,
+        port: i64,
+        ip: Option<SmolStr>,
+    },
+    HttpRequest {
+        host: SmolStr,
+        port: i64,
+        method: SmolStr,
+        path: SmolStr,
+        body_bytes: i64,
+        intercepted: bool,
+    },
+    McpCall {
+        server: SmolStr,
+        method: SmolStr,
+        tool: Option<SmolStr>,
+        prompt: Option<SmolStr>,
+        uri: Option<SmolStr>,
+    },
     /// A generated action: `<namespace>::Action::"<tool>"` with the tool's own arguments.
-    Tool { namespace: SmolStr, tool: SmolStr, arguments: Record },
+    Tool {
+        namespace: SmolStr,
+        tool: SmolStr,
+        arguments: Record,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,7 +165,10 @@ fn choice(ty: &str, id: &str) -> Value {
 }
 
 fn fields<const N: usize>(pairs: [(&str, Value); N]) -> Record {
-    pairs.into_iter().map(|(name, value)| (SmolStr::new(name), value)).collect()
+    pairs
+        .into_iter()
+        .map(|(name, value)| (SmolStr::new(name), value))
+        .collect()
 }
 
 impl Command {
@@ -142,7 +177,10 @@ impl Command {
             ("command", Value::str(self.words.join(" "))),
             ("program", Value::String(self.program.clone())),
             ("cwd", Value::String(self.cwd.clone())),
-            ("arg_count", Value::Int(i64::try_from(self.words.len().saturating_sub(1)).unwrap_or(i64::MAX))),
+            (
+                "arg_count",
+                Value::Int(i64::try_from(self.words.len().saturating_sub(1)).unwrap_or(i64::MAX)),
+            ),
         ]);
         for (name, word) in ["arg1", "arg2"].into_iter().zip(self.words.iter().skip(1)) {
             record.insert(name.into(), Value::String(word.clone()));
@@ -155,9 +193,9 @@ impl Action {
     /// The action as rules name it: `Box::Action::"shell:spawn"`.
     pub fn uid(&self) -> EntityUid {
         match self {
-            Action::Tool { namespace, tool, .. } => {
-                EntityUid::new(format!("{namespace}::Action"), tool.clone())
-            }
+            Action::Tool {
+                namespace, tool, ..
+            } => EntityUid::new(format!("{namespace}::Action"), tool.clone()),
             _ => EntityUid::new("Box::Action", self.name()),
         }
     }
@@ -191,7 +229,10 @@ impl Action {
             ]),
             Action::FsDelete { path, operation } => fields([
                 ("path", Value::String(path.clone())),
-                ("operation", choice("Box::FsDeleteOperation", operation.id())),
+                (
+                    "operation",
+                    choice("Box::FsDeleteOperation", operation.id()),
+                ),
             ]),
             Action::FsMove { path } => fields([
                 ("path", Value::String(path.clone())),
@@ -200,21 +241,39 @@ impl Action {
             Action::ShellExec(command) => command.record(),
             Action::ShellSpawn(spawn) => {
                 let mut record = spawn.command.record();
-                record.insert("program_path".into(), Value::String(spawn.program_path.clone()));
+                record.insert(
+                    "program_path".into(),
+                    Value::String(spawn.program_path.clone()),
+                );
                 if !spawn.credential_reads.is_empty() {
-                    let stores = spawn.credential_reads.iter().cloned().map(Value::String).collect();
+                    let stores = spawn
+                        .credential_reads
+                        .iter()
+                        .cloned()
+                        .map(Value::String)
+                        .collect();
                     record.insert("credential_reads".into(), Value::Array(stores));
                 }
                 record
             }
             Action::NetConnect { host, port, ip } => {
-                let mut record = fields([("host", Value::String(host.clone())), ("port", Value::Int(*port))]);
+                let mut record = fields([
+                    ("host", Value::String(host.clone())),
+                    ("port", Value::Int(*port)),
+                ]);
                 if let Some(ip) = ip {
                     record.insert("ip".into(), Value::String(ip.clone()));
                 }
                 record
             }
-            Action::HttpRequest { host, port, method, path, body_bytes, intercepted } => fields([
+            Action::HttpRequest {
+                host,
+                port,
+                method,
+                path,
+                body_bytes,
+                intercepted,
+            } => fields([
                 ("host", Value::String(host.clone())),
                 ("port", Value::Int(*port)),
                 ("method", Value::String(method.clone())),
@@ -222,9 +281,17 @@ impl Action {
                 ("body_bytes", Value::Int(*body_bytes)),
                 ("intercepted", Value::Bool(*intercepted)),
             ]),
-            Action::McpCall { server, method, tool, prompt, uri } => {
-                let mut record =
-                    fields([("server", Value::String(server.clone())), ("method", Value::String(method.clone()))]);
+            Action::McpCall {
+                server,
+                method,
+                tool,
+                prompt,
+                uri,
+            } => {
+                let mut record = fields([
+                    ("server", Value::String(server.clone())),
+                    ("method", Value::String(method.clone())),
+                ]);
                 for (name, value) in [("tool", tool), ("prompt", prompt), ("uri", uri)] {
                     if let Some(value) = value {
                         record.insert(name.into(), Value::String(value.clone()));
@@ -246,11 +313,20 @@ impl Action {
             Action::ShellExec(command) => command.program.to_string(),
             Action::ShellSpawn(spawn) => spawn.program_path.to_string(),
             Action::NetConnect { host, port, .. } => format!("{host}:{port}"),
-            Action::HttpRequest { host, port, path, .. } => format!("{host}:{port}{path}"),
-            Action::McpCall { server, method, tool, .. } => {
+            Action::HttpRequest {
+                host, port, path, ..
+            } => format!("{host}:{port}{path}"),
+            Action::McpCall {
+                server,
+                method,
+                tool,
+                ..
+            } => {
                 format!("{server}/{}", tool.as_ref().unwrap_or(method))
             }
-            Action::Tool { namespace, tool, .. } => format!("{namespace}/{tool}"),
+            Action::Tool {
+                namespace, tool, ..
+            } => format!("{namespace}/{tool}"),
         }
     }
 }
@@ -259,10 +335,16 @@ impl Outcome {
     /// The event kind this outcome is recorded as, and `context.output` if it has one.
     pub fn record(&self) -> (&'static str, Option<Record>) {
         match self {
-            Outcome::Fs(result) => {
-                ("response", Some(fields([("result", choice("Box::FsResponseResult", result.id()))])))
+            Outcome::Fs(result) => (
+                "response",
+                Some(fields([(
+                    "result",
+                    choice("Box::FsResponseResult", result.id()),
+                )])),
+            ),
+            Outcome::Status(status) => {
+                ("response", Some(fields([("status", Value::Int(*status))])))
             }
-            Outcome::Status(status) => ("response", Some(fields([("status", Value::Int(*status))]))),
             Outcome::Done => ("response", None),
             Outcome::Failed => ("error", None),
         }

@@ -14,7 +14,7 @@ pub enum Caller {
 
 /// Leave to do one thing once. Only an authority makes one; whoever performs an effect must hold it.
 ///
-/// Give it back with [`Gate::complete`]. One that is dropped instead is recorded as indeterminate.
+/// Give it back with [`Permit::complete`]. One that is dropped instead is recorded as indeterminate.
 pub trait Permit: Send {
     fn complete(self: Box<Self>, outcome: Outcome);
 }
@@ -22,4 +22,8 @@ pub trait Permit: Send {
 /// Asks, waits until the answer is durable, and answers. Callable from any thread.
 pub trait Gate: Send + Sync {
     fn decide(&self, caller: &Caller, action: Action) -> Result<Box<dyn Permit>, Denial>;
+
+    /// Records a refusal that a checkpoint makes beneath policy: a [`crate::denial::DenyCause::Enforcement`].
+    /// The checkpoint refuses whether or not anybody keeps the record.
+    fn record_refusal(&self, _caller: &Caller, _action: &Action, _denial: &Denial) {}
 }

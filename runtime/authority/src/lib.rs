@@ -6,5 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod clock;
 pub mod denial;
+pub mod engine;
 pub mod gate;
+pub mod history;
+pub mod records;
+
+mod authority;
+
+pub use authority::{Authority, OpenError, Recovered};

@@ -1,0 +1,347 @@
+//! Decision records: one OTLP-JSON log export a line, for people and collectors. Nothing is decided from them.
+
+use crate::action::Action;
+use crate::denial::{Denial, DenyCause, RuleName};
+use crate::gate::Caller;
+use serde_json::{Value as Json, json};
+use smol_str::SmolStr;
+use std::io::Write;
+
+/// No attribute is longer, in bytes.
+const LONGEST: usize = 4096;
+/// No more arguments of a command are recorded.
+const MOST_ARGUMENTS: usize = 64;
+
+/// Which box and which run of it.
+#[derive(Clone, Debug)]
+pub struct RunIdentity {
+    /// `box-` and 16 hex digits, the same for every run of one box directory.
+    pub box_id: String,
+    /// Different for every run.
+    pub run_id: u64,
+}
+
+/// Where records go: the file of the box, opened for appending.
+pub struct Records {
+    out: Box<dyn Write + Send>,
+    run: RunIdentity,
+}
+
+/// A decision as it is recorded.
+pub struct Decided<'d> {
+    pub time: i64,
+    pub request_id: &'d str,
+    pub caller: &'d Caller,
+    pub action: &'d Action,
+    pub verdict: Result<(), &'d Denial>,
+    /// The rule that governs, if one does.
+    pub rule: Option<(&'d RuleName, Option<&'d SmolStr>)>,
+    pub determining: Vec<String>,
+}
+
+impl Records {
+    pub fn new(out: Box<dyn Write + Send>, run: RunIdentity) -> Records {
+        Records { out, run }
+    }
+
+    pub fn decision(&mut self, sequence: u64, decided: &Decided<'_>) -> std::io::Result<()> {
+        let denied = decided.verdict.err();
+        let mut attributes = vec![
+            text("strands.box.policy.action", decided.action.name()),
+            text("strands.box.policy.resource", &decided.action.target()),
+            text(
+                "strands.box.policy.verdict",
+                if denied.is_some() { "deny" } else { "permit" },
+            ),
+            text(
+                "strands.box.policy.cause",
+                denied.map_or("permitted", |denial| cause(&denial.cause)),
+            ),
+        ];
+        if let Some(denial) = denied {
+            attributes.push(text("strands.box.policy.reason", &denial.to_string()));
+        }
+        attributes.push(text("strands.box.policy.principal", "Box::Agent::\"self\""));
+        attributes.push(text("strands.box.policy.rule", &governing(decided)));
+        if let Some((_, Some(description))) = decided.rule {
+            attributes.push(text("strands.box.policy.description", description));
+        }
+        attributes.push(text(
+            "strands.box.policy.category",
+            category(decided.action),
+        ));
+        if !decided.determining.is_empty() {
+            attributes.push(texts(
+                "strands.box.policy.determining.ids",
+                &decided.determining,
+            ));
+        }
+        if let Some(Denial {
+            cause: DenyCause::Fault(_),
+            ..
+        }) = denied
+        {
+            attributes.push(text("error.type", "strands.box.policy.evaluation_error"));
+        }
+        if !decided.request_id.is_empty() {
+            attributes.push(text("strands.box.request.id", decided.request_id));
+        }
+        attributes.push(text("strands.box.caller", &caller(decided.caller)));
+        attributes.extend(about(decided.action));
+        let severity = if denied.is_some() {
+            ("DENY", 13)
+        } else {
+            ("PERMIT", 9)
+        };
+        self.log(
+            "strands-box.policy",
+            "strands.box.policy.decision",
+            sequence,
+            decided.time,
+            severity,
+            attributes,
+        )
+    }
+
+    /// How a permitted request ended.
+    pub fn outcome(
+        &mut self,
+        sequence: u64,
+        time: i64,
+        request_id: &str,
+        action: &str,
+        kind: &str,
+        output: Option<(&str, String)>,
+    ) -> std::io::Result<()> {
+        let mut attributes = vec![
+            text("strands.box.policy.action", action),
+            text("strands.box.outcome.kind", kind),
+            text("strands.box.request.id", request_id),
+        ];
+        if let Some((field, value)) = output {
+            attributes.push(text(&format!("strands.box.outcome.{field}"), &value));
+        }
+        self.log(
+            "strands-box.policy",
+            "strands.box.policy.outcome",
+            sequence,
+            time,
+            ("INFO", 9),
+            attributes,
+        )
+    }
+
+    /// What the box itself did: `box_started`, `policy_installed`, `box_stopped`.
+    pub fn control(
+        &mut self,
+        time: i64,
+        operation: &str,
+        outcome: &str,
+        subject: &str,
+    ) -> std::io::Result<()> {
+        let attributes = vec![
+            text("strands.box.control.operation", operation),
+            text("strands.box.control.outcome", outcome),
+            text("strands.box.control.subject", subject),
+        ];
+        self.log(
+            "strands-box.control",
+            "strands.box.control",
+            0,
+            time,
+            ("INFO", 9),
+            attributes,
+        )
+    }
+
+    fn log(
+        &mut self,
+        scope: &str,
+        event: &str,
+        sequence: u64,
+        time: i64,
+        (severity, number): (&str, u8),
+        attributes: Vec<Json>,
+    ) -> std::io::Result<()> {
+        let mut record = json!({
+            "timeUnixNano": format!("{time}000000000"),
+            "severityNumber": number,
+            "severityText": severity,
+            "eventName": event,
+            "attributes": attributes,
+        });
+        if let (Some(fields), true) = (record.as_object_mut(), sequence > 0) {
+            fields.insert(
+                "traceId".into(),
+                format!("{:016x}{sequence:016x}", self.run.run_id).into(),
+            );
+            fields.insert("spanId".into(), format!("{sequence:016x}").into());
+        }
+        let line = json!({ "resourceLogs": [{
+            "resource": { "attributes": [
+                text("service.name", "strands-box"),
+                text("strands.box.name", &self.run.box_id),
+                text("strands.box.source", "box"),
+                text("strands.box.run.id", &format!("{:016x}", self.run.run_id)),
+            ] },
+            "scopeLogs": [{ "scope": { "name": scope }, "logRecords": [record] }],
+        }] });
+        writeln!(self.out, "{line}")
+    }
+
+    pub fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn cause(cause: &DenyCause) -> &'static str {
+    match cause {
+        DenyCause::Forbidden { .. } => "forbidden",
+        DenyCause::NoPermit { .. } => "no_match",
+        DenyCause::Fault(_) => "internal_fault",
+        DenyCause::Enforcement { .. } => "enforcement",
+    }
+}
+
+fn governing(decided: &Decided<'_>) -> String {
+    match (
+        decided.verdict.err().map(|denial| &denial.cause),
+        decided.rule,
+    ) {
+        (Some(DenyCause::Enforcement { gate, .. }), _) => format!("enforcement:{gate}"),
+        (Some(DenyCause::NoPermit { .. }), _) => "<default-deny>".into(),
+        (_, Some((name, _))) => name.to_string(),
+        (_, None) => "<fault>".into(),
+    }
+}
+
+pub(crate) fn caller(caller: &Caller) -> String {
+    match caller {
+        Caller::Agent => "agent".into(),
+        Caller::Tool(label) => format!("tool.{label}"),
+        Caller::McpServer(label) => format!("mcp.{label}"),
+    }
+}
+
+fn category(action: &Action) -> &str {
+    match action {
+        Action::Tool { .. } => "tool",
+        _ => action.name().split(':').next().unwrap_or_default(),
+    }
+}
+
+/// The attributes of one family of actions.
+fn about(action: &Action) -> Vec<Json> {
+    match action {
+        Action::FsRead { path, .. }
+        | Action::FsWrite { path, .. }
+        | Action::FsDelete { path, .. }
+        | Action::FsMove { path } => vec![text("file.path", path)],
+        Action::ShellExec(command) | Action::ShellSpawn(crate::action::Spawn { command, .. }) => {
+            let arguments: Vec<String> = command
+                .words
+                .iter()
+                .skip(1)
+                .take(MOST_ARGUMENTS)
+                .map(|word| shown(word))
+                .collect();
+            vec![
+                text("process.command", &command.program),
+                texts("process.command_args", &arguments),
+                text("process.working_directory", &command.cwd),
+            ]
+        }
+        Action::NetConnect { host, port, .. } => {
+            vec![text("server.address", host), whole("server.port", *port)]
+        }
+        Action::HttpRequest {
+            host, port, method, ..
+        } => vec![
+            text("server.address", host),
+            whole("server.port", *port),
+            text("http.request.method", method),
+        ],
+        Action::McpCall { .. } | Action::Tool { .. } => Vec::new(),
+    }
+}
+
+/// A word of a command as records show it. Which words stood in the script as written and which came out
+/// of a variable is not known here, so every word counts as expanded: flags are shown, values are not.
+fn shown(word: &str) -> String {
+    const REDACTED: &str = "<redacted>";
+    let (name, value) = match word.split_once('=') {
+        Some((name, _)) => (name, true),
+        None => (word, false),
+    };
+    let short = name.len() == 2
+        && name.starts_with('-')
+        && name.bytes().all(|b| b == b'-' || b.is_ascii_alphabetic());
+    let long = name.strip_prefix("--").is_some_and(|rest| {
+        !rest.is_empty()
+            && rest.len() <= 32
+            && rest.bytes().all(|b| b == b'-' || b.is_ascii_lowercase())
+    });
+    match (long, short && !value) {
+        (true, _) if value => format!("{name}={REDACTED}"),
+        (true, _) | (_, true) => name.into(),
+        _ => REDACTED.into(),
+    }
+}
+
+fn text(key: &str, value: &str) -> Json {
+    json!({ "key": key, "value": { "stringValue": cut(value) } })
+}
+
+fn texts(key: &str, values: &[String]) -> Json {
+    let values: Vec<Json> = values
+        .iter()
+        .map(|value| json!({ "stringValue": cut(value) }))
+        .collect();
+    json!({ "key": key, "value": { "arrayValue": { "values": values } } })
+}
+
+fn whole(key: &str, value: i64) -> Json {
+    json!({ "key": key, "value": { "intValue": value.to_string() } })
+}
+
+fn cut(value: &str) -> String {
+    if value.len() <= LONGEST {
+        return value.into();
+    }
+    let end = (0..=LONGEST)
+        .rev()
+        .find(|end| value.is_char_boundary(*end))
+        .unwrap_or(0);
+    format!("{}… (truncated)", value.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, shown};
+
+    #[test]
+    fn arguments_show_flags_and_hide_values() {
+        let words = [
+            "-v",
+            "--force",
+            "--token=abc",
+            "push",
+            "-p5ecret",
+            "--Secret",
+            "-x=1",
+            "--",
+            "-",
+        ];
+        let shown: Vec<String> = words.iter().map(|word| shown(word)).collect();
+        insta::assert_snapshot!(shown.join(" "), @"-v --force --token=<redacted> <redacted> <redacted> <redacted> <redacted> -- <redacted>");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let long = "é".repeat(4096);
+        let short = cut(&long);
+        assert!(short.ends_with("… (truncated)"), "{}", short.len());
+        assert!(short.len() < 4200);
+        assert_eq!(cut("short"), "short");
+    }
+}
