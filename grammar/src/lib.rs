@@ -8,6 +8,47 @@
 
 pub mod ast;
 pub mod diagnostic;
+mod error;
+mod expr;
+mod literal;
+mod policy;
+mod recovery;
+mod rule;
 mod span;
+mod structure;
+mod temporal;
+mod token;
+mod tree;
+mod trivia;
 
+pub use error::{SyntaxError, SyntaxErrorKind};
+pub use policy::{parse_condition, parse_expr, parse_policy};
 pub use span::Span;
+pub use trivia::{Trivia, TriviaKind, TriviaPiece};
+
+/// What reading a text gives. There is always a tree; it stands for the text only where there are
+/// no errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed<T> {
+    pub tree: T,
+    pub trivia: Trivia,
+    /// In source order.
+    pub errors: Vec<SyntaxError>,
+}
+
+impl<T> Parsed<T> {
+    fn new(tree: T, trivia: Trivia, cx: tree::Cx<'_>) -> Parsed<T> {
+        let mut errors = cx.errors;
+        errors.sort_by_key(|error| (error.span.start, error.span.end));
+        errors.dedup();
+        Parsed { tree, trivia, errors }
+    }
+}
+
+/// The generated parsers.
+#[allow(unused_imports, clippy::all, clippy::pedantic, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod grammars {
+    use lalrpop_util::lalrpop_mod;
+
+    lalrpop_mod!(pub(crate) policy);
+}

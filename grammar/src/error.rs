@@ -1,0 +1,137 @@
+//! Syntax errors: why a text is wrong, and the one place of what we tell the author about it.
+
+use crate::diagnostic::Diagnostic;
+use crate::span::Span;
+use smol_str::SmolStr;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    pub kind: SyntaxErrorKind,
+    /// The smallest part of the text that is wrong.
+    pub span: Span,
+}
+
+/// Why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyntaxErrorKind {
+    // Tokens.
+    OpenString,
+    ForeignCharacter,
+    InvalidEscape,
+    /// `\*` outside a `like` pattern.
+    StarEscape,
+    IntegerRange,
+    // Shape.
+    Unexpected {
+        found: SmolStr,
+        expected: Vec<&'static str>,
+    },
+    UnexpectedEnd {
+        expected: Vec<&'static str>,
+    },
+    /// A bracket without its partner.
+    Unclosed,
+    TooDeep,
+    MissingSemicolon,
+    StraySemicolon,
+    /// Where the grammar has no trailing comma.
+    TrailingComma,
+    /// Two things with one name where each name may stand once.
+    Duplicate {
+        what: &'static str,
+        name: SmolStr,
+        first: Span,
+    },
+    // Rules.
+    UnknownEffect,
+    ScopeVariable {
+        name: SmolStr,
+    },
+    /// `principal : T`.
+    ScopeColon,
+    /// Neither `==` nor `in` nor `is`.
+    ScopeOperator,
+    ActionIs,
+    ActionSlot,
+    ScopeSlot {
+        variable: &'static str,
+    },
+    /// Not an entity literal.
+    ScopeNotEntity {
+        action: bool,
+    },
+    /// `principal in [a, b]`, `action == [a]`.
+    ScopeList,
+    /// `{ … }` without `when` or `unless`.
+    MissingClauseWord,
+    UnknownClauseWord {
+        word: SmolStr,
+    },
+    // Expressions.
+    AssignForEq,
+    UnsupportedOperator {
+        operator: char,
+    },
+    UnknownVariable {
+        name: SmolStr,
+    },
+    IndexNotString,
+    CallOfNonName,
+    Arity {
+        name: SmolStr,
+        expected: usize,
+        found: usize,
+        method: bool,
+    },
+    EntityRecord,
+    MixedUnary,
+    PatternNotLiteral,
+    // Temporal blocks.
+    OrInTemporal,
+    LetInTemporal,
+    MissingWindow {
+        operator: &'static str,
+    },
+    MissingUnit,
+    BadUnit,
+    MissingKind,
+    MissingBraces,
+    /// The operand of `formerly` and the like must be one atom or parenthesised.
+    NeedsParens {
+        operator: &'static str,
+    },
+    ChainedCompare,
+    /// A condition where a value must stand.
+    NotATerm,
+    /// A value where a condition must stand.
+    NotACondition,
+    ArrayTerm,
+    /// `context` alone.
+    ContextAlone,
+    /// `x.a` where `x` is none of `context`, `principal`, `resource`.
+    PathRoot {
+        name: SmolStr,
+    },
+    ReservedCall {
+        name: SmolStr,
+    },
+    DecimalArgument,
+    // Schemas.
+    ZeroMaxWindow,
+    PinWithoutValue,
+    ValueWithoutPin,
+    SelectorArgument {
+        binder: SmolStr,
+    },
+    PinRoot,
+    TypeArgument {
+        name: SmolStr,
+    },
+}
+
+impl SyntaxError {
+    /// What the author is told. `source` is the text that was read.
+    pub fn diagnostic(&self, _source: &str) -> Diagnostic {
+        Diagnostic::error("syntax", self.span, format!("{:?}", self.kind))
+    }
+}

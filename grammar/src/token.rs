@@ -1,0 +1,234 @@
+//! Words, numbers, strings and punctuation: one token set for all three languages.
+//!
+//! Keywords are contextual, so the lexer knows only words; each language then names the words that
+//! its grammar gives a meaning ([`Language::keyword`]) and the grammar reads them as ordinary words
+//! wherever one may stand. The lexer never fails: what is no token becomes [`Token::Bad`].
+
+use crate::span::Span;
+use crate::trivia::{Trivia, TriviaKind, TriviaPiece};
+use logos::Logos;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Language {
+    Policy,
+    ActionSchema,
+    EventSchema,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Logos)]
+#[logos(skip r"[ \t\r\n]+")]
+pub(crate) enum Token<'s> {
+    #[regex(r"[A-Za-z_][A-Za-z0-9_]*")]
+    Word(&'s str),
+    #[regex(r"[0-9]+")]
+    Int(&'s str),
+    /// With its quotes and escapes.
+    #[regex(r#""([^"\\]|\\[^\n]|\\\n)*""#)]
+    Str(&'s str),
+    /// `?name`, with its sigil.
+    #[regex(r"\?[A-Za-z_][A-Za-z0-9_]*")]
+    Param(&'s str),
+    /// `$name`, with its sigil.
+    #[regex(r"\$[A-Za-z_][A-Za-z0-9_]*")]
+    Fresh(&'s str),
+    #[regex(r"//[^\n]*", allow_greedy = true)]
+    Comment,
+    #[token("(")]
+    ParenOpen,
+    #[token(")")]
+    ParenClose,
+    #[token("[")]
+    BracketOpen,
+    #[token("]")]
+    BracketClose,
+    #[token("{")]
+    BraceOpen,
+    #[token("}")]
+    BraceClose,
+    #[token(",")]
+    Comma,
+    #[token(";")]
+    Semicolon,
+    #[token(":")]
+    Colon,
+    #[token("::")]
+    PathSep,
+    #[token(".")]
+    Dot,
+    #[token("...")]
+    Spread,
+    #[token("@")]
+    At,
+    #[token("?")]
+    Question,
+    #[token("=")]
+    Assign,
+    #[token("==")]
+    Eq,
+    #[token("!=")]
+    Ne,
+    #[token("<")]
+    Lt,
+    #[token("<=")]
+    Le,
+    #[token(">")]
+    Gt,
+    #[token(">=")]
+    Ge,
+    #[token("&&")]
+    And,
+    #[token("||")]
+    Or,
+    #[token("!")]
+    Not,
+    #[token("+")]
+    Plus,
+    #[token("-")]
+    Minus,
+    #[token("*")]
+    Star,
+    #[token("/")]
+    Slash,
+    #[token("%")]
+    Percent,
+
+    // The rest is never lexed. It comes from reading the words and brackets in their place.
+    /// A word that the grammar of the language gives a meaning.
+    Key(Key),
+    /// Brackets of the outermost level of a rule or macro: scope, parameters, clause bodies.
+    OuterParenOpen,
+    OuterParenClose,
+    OuterBraceOpen,
+    OuterBraceClose,
+    /// Stands for a part that nests too deeply; already reported.
+    TooDeep,
+    /// What the text is to be read as; the first token of each parse.
+    Start(Start),
+    /// Not a token of the language.
+    Bad(Bad),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Start {
+    Item,
+    Expr,
+    Cond,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bad {
+    /// A string literal without its closing quote.
+    OpenString,
+    Character,
+}
+
+macro_rules! keys {
+    ($($name:ident = $text:literal)*) => {
+        /// The words some grammar gives a meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Key { $($name,)* }
+
+        impl Key {
+            pub(crate) fn text(self) -> &'static str {
+                match self { $(Key::$name => $text,)* }
+            }
+
+            fn find(word: &str) -> Option<Key> {
+                match word { $($text => Some(Key::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+keys! {
+    Permit = "permit" Forbid = "forbid" When = "when" Unless = "unless" Guardrails = "guardrails"
+    Temporal = "temporal" Def = "def" Cedar = "cedar"
+    If = "if" Then = "then" Else = "else" Has = "has" Like = "like" Is = "is" In = "in"
+    Formerly = "formerly" Previous = "previous" Since = "since" Within = "within"
+    Exists = "exists" For = "for" Where = "where" Count = "count" Sum = "sum" Tp = "tp" Let = "let"
+    Namespace = "namespace" Entity = "entity" Action = "action" Type = "type" Tags = "tags"
+    Enum = "enum" AppliesTo = "appliesTo" Attributes = "attributes" Set = "Set"
+    MaxWindow = "max_window" Decision = "decision" Event = "event" Pin = "pin"
+}
+
+impl Language {
+    /// The keyword that `word` can be in this language.
+    fn keyword(self, word: &str) -> Option<Key> {
+        let key = Key::find(word)?;
+        let own = match key {
+            Key::In => self != Language::EventSchema,
+            Key::Namespace
+            | Key::Entity
+            | Key::Action
+            | Key::Type
+            | Key::Tags
+            | Key::Enum
+            | Key::AppliesTo
+            | Key::Attributes
+            | Key::Set => self == Language::ActionSchema,
+            Key::MaxWindow | Key::Decision | Key::Event | Key::Pin => self == Language::EventSchema,
+            _ => self == Language::Policy,
+        };
+        own.then_some(key)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lexeme<'s> {
+    pub(crate) token: Token<'s>,
+    pub(crate) span: Span,
+}
+
+/// All tokens of a text, and the comments and blank lines between them.
+pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia) {
+    let text = source.strip_prefix('\u{feff}').unwrap_or(source);
+    let shift = source.len() - text.len();
+    let mut lexemes: Vec<Lexeme<'_>> = Vec::new();
+    let mut trivia = Trivia::default();
+    let mut gap = 0;
+    for (token, range) in Token::lexer(text).spanned() {
+        note_blank_lines(text, gap..range.start, shift, &mut trivia);
+        gap = range.end;
+        let mut span = Span::new(range.start + shift, range.end + shift);
+        let token = match token {
+            Ok(Token::Comment) => {
+                let end = text.get(range.clone()).map_or(0, |comment| comment.trim_end().len());
+                span = Span::new(range.start + shift, range.start + shift + end);
+                trivia.pieces.push(TriviaPiece { kind: TriviaKind::Comment, span });
+                continue;
+            }
+            Ok(Token::Word(word)) => match language.keyword(word) {
+                Some(key) => Token::Key(key),
+                None => Token::Word(word),
+            },
+            Ok(token) => token,
+            Err(()) if text.get(range.clone()).is_some_and(|bad| bad.starts_with('"')) => {
+                Token::Bad(Bad::OpenString)
+            }
+            Err(()) => Token::Bad(Bad::Character),
+        };
+        match lexemes.last_mut() {
+            // A run of foreign characters is one mistake.
+            Some(last)
+                if token == Token::Bad(Bad::Character)
+                    && last.token == token
+                    && last.span.end == span.start =>
+            {
+                last.span.end = span.end;
+            }
+            _ => lexemes.push(Lexeme { token, span }),
+        }
+    }
+    note_blank_lines(text, gap..text.len(), shift, &mut trivia);
+    (lexemes, trivia)
+}
+
+/// Notes the blank lines in `gap`, a range of white space; a run of them is one piece.
+fn note_blank_lines(text: &str, gap: std::ops::Range<usize>, shift: usize, trivia: &mut Trivia) {
+    let start = gap.start;
+    let blank = text.get(gap).unwrap_or("");
+    let Some(first) = blank.find('\n') else { return };
+    let Some(last) = blank.rfind('\n').filter(|last| *last > first) else { return };
+    let span = Span::new(start + shift + first + 1, start + shift + last + 1);
+    trivia.pieces.push(TriviaPiece { kind: TriviaKind::BlankLine, span });
+}
