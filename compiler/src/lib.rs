@@ -8,6 +8,7 @@
 
 pub mod diagnostic;
 pub mod event;
+pub mod explain;
 pub mod schema;
 pub mod value;
 
