@@ -112,7 +112,10 @@ pub enum Constraint {
     /// `action in [a, b]`; only on `action`.
     InAny(Vec<EntityRef>),
     /// `principal is T` and `principal is T in e`.
-    Is { ty: Name, within: Option<HeadRef> },
+    Is {
+        ty: Name,
+        within: Option<HeadRef>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,28 +168,62 @@ pub enum ExprKind {
     Slot(Ident),
     Set(Vec<Expr>),
     Record(Vec<RecordField>),
-    If { test: Box<Expr>, yes: Box<Expr>, no: Box<Expr> },
+    If {
+        test: Box<Expr>,
+        yes: Box<Expr>,
+        no: Box<Expr>,
+    },
     /// Two or more operands.
     Or(Vec<Expr>),
     /// Two or more operands.
     And(Vec<Expr>),
-    Compare { op: CompareOp, left: Box<Expr>, right: Box<Expr> },
-    In { left: Box<Expr>, right: Box<Expr> },
+    Compare {
+        op: CompareOp,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    In {
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
     /// `e has a.b.c` or `e has "a b"` (one element).
-    Has { target: Box<Expr>, path: Vec<Attr> },
-    Like { target: Box<Expr>, pattern: Pattern },
-    Is { target: Box<Expr>, ty: Name, within: Option<Box<Expr>> },
+    Has {
+        target: Box<Expr>,
+        path: Vec<Attr>,
+    },
+    Like {
+        target: Box<Expr>,
+        pattern: Pattern,
+    },
+    Is {
+        target: Box<Expr>,
+        ty: Name,
+        within: Option<Box<Expr>>,
+    },
     /// `a + b - c`: at least one further operand.
-    Sum { first: Box<Expr>, rest: Vec<(SumOp, Expr)> },
+    Sum {
+        first: Box<Expr>,
+        rest: Vec<(SumOp, Expr)>,
+    },
     /// `a * b * c`: two or more operands.
     Product(Vec<Expr>),
     Not(Box<Expr>),
     Neg(Box<Expr>),
     /// `e.name` or `e["name"]`.
-    Attr { target: Box<Expr>, attr: Attr },
-    Method { target: Box<Expr>, name: Ident, args: Vec<Expr> },
+    Attr {
+        target: Box<Expr>,
+        attr: Attr,
+    },
+    Method {
+        target: Box<Expr>,
+        name: Ident,
+        args: Vec<Expr>,
+    },
     /// `f(…)` (constructor or `def cedar` macro) and `Ns::f(…)` (information provider).
-    Call { name: Name, args: Vec<Expr> },
+    Call {
+        name: Name,
+        args: Vec<Expr>,
+    },
     Temporal(Box<Temporal>),
     /// Unreadable; an error was reported.
     Error,
@@ -266,17 +303,37 @@ pub struct Cond {
 pub enum CondKind {
     /// Two or more conjuncts, left to right.
     And(Vec<Cond>),
-    Since { left: Box<Cond>, window: Window, right: Box<Cond> },
+    Since {
+        left: Box<Cond>,
+        window: Window,
+        right: Box<Cond>,
+    },
     Not(Box<Cond>),
-    Formerly { window: Window, body: Box<Cond> },
-    Previous { window: Window, body: Box<Cond> },
-    Exists { binder: Binder, body: Box<Cond> },
+    Formerly {
+        window: Window,
+        body: Box<Cond>,
+    },
+    Previous {
+        window: Window,
+        body: Box<Cond>,
+    },
+    Exists {
+        binder: Binder,
+        body: Box<Cond>,
+    },
     Tp(VarRef),
-    Compare { op: CompareOp, left: Term, right: Term },
+    Compare {
+        op: CompareOp,
+        left: Term,
+        right: Term,
+    },
     Match(Matcher),
     Call(MacroCall),
     /// `?c` or `?c{ f: t }` in a macro body.
-    Param { name: Ident, injected: Vec<FieldPattern> },
+    Param {
+        name: Ident,
+        injected: Vec<FieldPattern>,
+    },
     /// Unreadable; an error was reported.
     Error,
 }
@@ -316,7 +373,10 @@ pub struct Window {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WindowKind {
-    Amount { amount: u64, unit: Unit },
+    Amount {
+        amount: u64,
+        unit: Unit,
+    },
     /// `within ?w` in a macro body.
     Param(Ident),
     Error,
@@ -373,13 +433,19 @@ pub enum TermKind {
     /// `context.a.b`; at least one word.
     Context(Vec<Ident>),
     /// `principal`, `resource.a.b`.
-    Scope { root: ScopeRoot, path: Vec<Ident> },
+    Scope {
+        root: ScopeRoot,
+        path: Vec<Ident>,
+    },
     /// `*` or `_`.
     Wildcard,
     Var(VarRef),
     Aggregate(Box<Aggregate>),
     /// `a + b - c`; experimental.
-    Sum { first: Box<Term>, rest: Vec<(SumOp, Term)> },
+    Sum {
+        first: Box<Term>,
+        rest: Vec<(SumOp, Term)>,
+    },
     /// `a * b`; experimental.
     Product(Vec<Term>),
     Call(MacroCall),
@@ -468,8 +534,17 @@ impl Scope {
 impl Rule {
     /// The value of the last annotation of that name; the empty string where it has none.
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        let found = self.annotations.iter().rev().find(|note| note.key.text == key)?;
-        Some(found.value.as_ref().map_or("", |value| value.value.as_str()))
+        let found = self
+            .annotations
+            .iter()
+            .rev()
+            .find(|note| note.key.text == key)?;
+        Some(
+            found
+                .value
+                .as_ref()
+                .map_or("", |value| value.value.as_str()),
+        )
     }
 }
 

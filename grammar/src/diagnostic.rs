@@ -72,7 +72,10 @@ impl Diagnostic {
     }
 
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(code, span, message)
+        }
     }
 
     #[must_use]
@@ -83,7 +86,11 @@ impl Diagnostic {
 
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.labels.push(Label { source: self.source, span, text: text.into() });
+        self.labels.push(Label {
+            source: self.source,
+            span,
+            text: text.into(),
+        });
         self
     }
 
@@ -94,8 +101,19 @@ impl Diagnostic {
     }
 
     #[must_use]
-    pub fn fix(mut self, title: impl Into<String>, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.fix = Some(Fix { title: title.into(), edits: vec![Edit { span, text: text.into() }] });
+    pub fn fix(
+        mut self,
+        title: impl Into<String>,
+        span: Span,
+        text: impl Into<String>,
+    ) -> Diagnostic {
+        self.fix = Some(Fix {
+            title: title.into(),
+            edits: vec![Edit {
+                span,
+                text: text.into(),
+            }],
+        });
         self
     }
 

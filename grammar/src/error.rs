@@ -118,6 +118,13 @@ pub enum SyntaxErrorKind {
     DecimalArgument,
     // Schemas.
     ZeroMaxWindow,
+    /// Longer than can be counted.
+    WindowRange,
+    /// Nothing but blanks.
+    BlankSchema,
+    /// `max_window` that is not the first thing of the file.
+    LateMaxWindow,
+    PinOnGroup,
     PinWithoutValue,
     ValueWithoutPin,
     SelectorArgument {
@@ -127,6 +134,18 @@ pub enum SyntaxErrorKind {
     TypeArgument {
         name: SmolStr,
     },
+    /// Neither `principal` nor `resource` nor `context`.
+    AppliesToKey {
+        name: SmolStr,
+    },
+    /// `principal: { … }`.
+    AppliesToTypes {
+        key: SmolStr,
+    },
+    /// `context: [ … ]` or `context: Set<T>`.
+    AppliesToContext,
+    NestedNamespace,
+    StrayBrace,
 }
 
 impl SyntaxError {

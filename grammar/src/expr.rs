@@ -74,7 +74,11 @@ impl Operand {
 }
 
 pub(crate) fn error(span: Span) -> Expr {
-    Expr { kind: ExprKind::Error, span, depth: 1 }
+    Expr {
+        kind: ExprKind::Error,
+        span,
+        depth: 1,
+    }
 }
 
 pub(crate) fn broken(cx: &mut Cx<'_>, recovered: Recovered<'_>) -> Expr {
@@ -82,7 +86,10 @@ pub(crate) fn broken(cx: &mut Cx<'_>, recovered: Recovered<'_>) -> Expr {
 }
 
 pub(crate) fn name(word: Ident) -> Name {
-    Name { span: word.span, path: vec![word] }
+    Name {
+        span: word.span,
+        path: vec![word],
+    }
 }
 
 pub(crate) fn longer(mut name: Name, word: Ident) -> Name {
@@ -92,18 +99,28 @@ pub(crate) fn longer(mut name: Name, word: Ident) -> Name {
 }
 
 pub(crate) fn attr(word: Ident) -> Attr {
-    Attr { name: word.text, quoted: false, span: word.span }
+    Attr {
+        name: word.text,
+        quoted: false,
+        span: word.span,
+    }
 }
 
 pub(crate) fn quoted_attr(cx: &mut Cx<'_>, raw: &str, l: usize, r: usize) -> Attr {
     let text = cx.str(raw, l, r);
-    Attr { name: text.value, quoted: true, span: text.span }
+    Attr {
+        name: text.value,
+        quoted: true,
+        span: text.span,
+    }
 }
 
 // ----------------------------------------------------------------------------------------- leaves
 
 pub(crate) fn int(cx: &mut Cx<'_>, digits: &str, span: Span) -> Operand {
-    let kind = cx.int(digits, false, span).map_or(ExprKind::Error, ExprKind::Long);
+    let kind = cx
+        .int(digits, false, span)
+        .map_or(ExprKind::Error, ExprKind::Long);
     Operand::Expr(cx.expr(kind, span))
 }
 
@@ -162,7 +179,11 @@ pub(crate) fn record(cx: &mut Cx<'_>, fields: Vec<Option<RecordField>>, span: Sp
 // -------------------------------------------------------------------------------------- operators
 
 pub(crate) fn choice(cx: &mut Cx<'_>, test: Expr, yes: Expr, no: Expr, span: Span) -> Expr {
-    let kind = ExprKind::If { test: Box::new(test), yes: Box::new(yes), no: Box::new(no) };
+    let kind = ExprKind::If {
+        test: Box::new(test),
+        yes: Box::new(yes),
+        no: Box::new(no),
+    };
     cx.expr(kind, span)
 }
 
@@ -173,7 +194,9 @@ pub(crate) fn chain(
     rest: Vec<Expr>,
     kind: fn(Vec<Expr>) -> ExprKind,
 ) -> Expr {
-    let Some(last) = rest.last() else { return first };
+    let Some(last) = rest.last() else {
+        return first;
+    };
     let span = first.span.to(last.span);
     let mut all = Vec::with_capacity(rest.len() + 1);
     all.push(first);
@@ -189,7 +212,11 @@ pub(crate) fn relation(cx: &mut Cx<'_>, left: Expr, op: Op, place: Span, right: 
         Op::In => ExprKind::In { left, right },
         Op::Assign => {
             cx.error(SyntaxErrorKind::AssignForEq, place);
-            ExprKind::Compare { op: CompareOp::Eq, left, right }
+            ExprKind::Compare {
+                op: CompareOp::Eq,
+                left,
+                right,
+            }
         }
     };
     cx.expr(kind, span)
@@ -197,7 +224,13 @@ pub(crate) fn relation(cx: &mut Cx<'_>, left: Expr, op: Op, place: Span, right: 
 
 pub(crate) fn has(cx: &mut Cx<'_>, target: Expr, path: Vec<Attr>, r: usize) -> Expr {
     let span = target.span.to(Span::at(r));
-    cx.expr(ExprKind::Has { target: Box::new(target), path }, span)
+    cx.expr(
+        ExprKind::Has {
+            target: Box::new(target),
+            path,
+        },
+        span,
+    )
 }
 
 pub(crate) fn like(cx: &mut Cx<'_>, target: Expr, right: Expr) -> Expr {
@@ -211,7 +244,10 @@ pub(crate) fn like(cx: &mut Cx<'_>, target: Expr, right: Expr) -> Expr {
     }
     // It was read as a string first, where `\*` is wrong.
     cx.retract(right.span, |kind| {
-        matches!(kind, SyntaxErrorKind::StarEscape | SyntaxErrorKind::InvalidEscape)
+        matches!(
+            kind,
+            SyntaxErrorKind::StarEscape | SyntaxErrorKind::InvalidEscape
+        )
     });
     let errors = &mut cx.errors;
     let pattern = literal::pattern(raw, right.span, &mut |fault, span| {
@@ -221,43 +257,61 @@ pub(crate) fn like(cx: &mut Cx<'_>, target: Expr, right: Expr) -> Expr {
         };
         errors.push(crate::error::SyntaxError { kind, span });
     });
-    cx.expr(ExprKind::Like { target: Box::new(target), pattern }, span)
+    cx.expr(
+        ExprKind::Like {
+            target: Box::new(target),
+            pattern,
+        },
+        span,
+    )
 }
 
-pub(crate) fn is(
-    cx: &mut Cx<'_>,
-    target: Expr,
-    ty: Name,
-    within: Option<Expr>,
-    r: usize,
-) -> Expr {
+pub(crate) fn is(cx: &mut Cx<'_>, target: Expr, ty: Name, within: Option<Expr>, r: usize) -> Expr {
     let span = target.span.to(Span::at(r));
     let within = within.map(Box::new);
-    cx.expr(ExprKind::Is { target: Box::new(target), ty, within }, span)
+    cx.expr(
+        ExprKind::Is {
+            target: Box::new(target),
+            ty,
+            within,
+        },
+        span,
+    )
 }
 
 pub(crate) fn sum(cx: &mut Cx<'_>, first: Expr, rest: Vec<(SumOp, Expr)>) -> Expr {
-    let Some((_, last)) = rest.last() else { return first };
+    let Some((_, last)) = rest.last() else {
+        return first;
+    };
     let span = first.span.to(last.span);
-    cx.expr(ExprKind::Sum { first: Box::new(first), rest }, span)
+    cx.expr(
+        ExprKind::Sum {
+            first: Box::new(first),
+            rest,
+        },
+        span,
+    )
 }
 
-pub(crate) fn product(
-    cx: &mut Cx<'_>,
-    first: Expr,
-    rest: Vec<(usize, char, usize, Expr)>,
-) -> Expr {
+pub(crate) fn product(cx: &mut Cx<'_>, first: Expr, rest: Vec<(usize, char, usize, Expr)>) -> Expr {
     let mut foreign = false;
     let mut operands = Vec::with_capacity(rest.len());
     for (l, operator, r, operand) in rest {
         if operator != '*' {
             foreign = true;
-            cx.error(SyntaxErrorKind::UnsupportedOperator { operator }, Span::new(l, r));
+            cx.error(
+                SyntaxErrorKind::UnsupportedOperator { operator },
+                Span::new(l, r),
+            );
         }
         operands.push(operand);
     }
     let product = chain(cx, first, operands, ExprKind::Product);
-    if foreign { error(product.span) } else { product }
+    if foreign {
+        error(product.span)
+    } else {
+        product
+    }
 }
 
 pub(crate) fn unary(
@@ -274,7 +328,9 @@ pub(crate) fn unary(
         return error(whole);
     }
     let mut expr = operand;
-    if first == '-' && let Some(literal) = negative(cx, &expr, ops.last().map(|(_, span)| *span)) {
+    if first == '-'
+        && let Some(literal) = negative(cx, &expr, ops.last().map(|(_, span)| *span))
+    {
         ops.pop();
         expr = literal;
     }
@@ -301,7 +357,9 @@ fn negative(cx: &mut Cx<'_>, expr: &Expr, minus: Option<Span>) -> Option<Expr> {
     }
     let span = minus?.to(expr.span);
     cx.retract(expr.span, |kind| *kind == SyntaxErrorKind::IntegerRange);
-    let kind = cx.int(digits, true, span).map_or(ExprKind::Error, ExprKind::Long);
+    let kind = cx
+        .int(digits, true, span)
+        .map_or(ExprKind::Error, ExprKind::Long);
     Some(cx.expr(kind, span))
 }
 
@@ -310,7 +368,10 @@ fn negative(cx: &mut Cx<'_>, expr: &Expr, minus: Option<Span>) -> Option<Expr> {
 pub(crate) fn attribute(cx: &mut Cx<'_>, target: Operand, word: Ident, r: usize) -> Operand {
     let target = target.into_expr(cx);
     let span = target.span.to(Span::at(r));
-    let kind = ExprKind::Attr { target: Box::new(target), attr: attr(word) };
+    let kind = ExprKind::Attr {
+        target: Box::new(target),
+        attr: attr(word),
+    };
     Operand::Attribute(cx.expr(kind, span))
 }
 
@@ -323,8 +384,18 @@ pub(crate) fn index(cx: &mut Cx<'_>, target: Operand, key: Expr, r: usize) -> Op
         }
         return Operand::error(span);
     };
-    let attr = Attr { name, quoted: true, span: key.span };
-    Operand::Expr(cx.expr(ExprKind::Attr { target: Box::new(target), attr }, span))
+    let attr = Attr {
+        name,
+        quoted: true,
+        span: key.span,
+    };
+    Operand::Expr(cx.expr(
+        ExprKind::Attr {
+            target: Box::new(target),
+            attr,
+        },
+        span,
+    ))
 }
 
 /// `target(args)`, where `list` covers the parentheses.
@@ -346,8 +417,14 @@ pub(crate) fn call(cx: &mut Cx<'_>, target: Operand, args: Vec<Expr>, list: Span
             }
             Operand::Expr(cx.expr(ExprKind::Call { name, args }, span))
         }
-        Operand::Attribute(Expr { kind: ExprKind::Attr { target, attr }, .. }) => {
-            let name = Ident { text: attr.name, span: attr.span };
+        Operand::Attribute(Expr {
+            kind: ExprKind::Attr { target, attr },
+            ..
+        }) => {
+            let name = Ident {
+                text: attr.name,
+                span: attr.span,
+            };
             if let Some(expected) = method_arity(&name.text) {
                 arity(cx, &name, expected, args.len(), list, true);
             }
@@ -367,7 +444,15 @@ pub(crate) fn call(cx: &mut Cx<'_>, target: Operand, args: Vec<Expr>, list: Span
 fn arity(cx: &mut Cx<'_>, name: &Ident, expected: usize, found: usize, list: Span, method: bool) {
     if expected != found {
         let name = name.text.clone();
-        cx.error(SyntaxErrorKind::Arity { name, expected, found, method }, list);
+        cx.error(
+            SyntaxErrorKind::Arity {
+                name,
+                expected,
+                found,
+                method,
+            },
+            list,
+        );
     }
 }
 

@@ -6,9 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+mod action_schema;
 pub mod ast;
 pub mod diagnostic;
 mod error;
+mod event_schema;
 mod expr;
 mod literal;
 mod policy;
@@ -21,7 +23,9 @@ mod token;
 mod tree;
 mod trivia;
 
+pub use action_schema::parse_action_schema;
 pub use error::{SyntaxError, SyntaxErrorKind};
+pub use event_schema::parse_event_schema;
 pub use policy::{parse_condition, parse_expr, parse_policy};
 pub use span::Span;
 pub use trivia::{Trivia, TriviaKind, TriviaPiece};
@@ -41,14 +45,27 @@ impl<T> Parsed<T> {
         let mut errors = cx.errors;
         errors.sort_by_key(|error| (error.span.start, error.span.end));
         errors.dedup();
-        Parsed { tree, trivia, errors }
+        Parsed {
+            tree,
+            trivia,
+            errors,
+        }
     }
 }
 
 /// The generated parsers.
-#[allow(unused_imports, clippy::all, clippy::pedantic, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#[allow(
+    unused_imports,
+    clippy::all,
+    clippy::pedantic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
 mod grammars {
     use lalrpop_util::lalrpop_mod;
 
+    lalrpop_mod!(pub(crate) action_schema);
+    lalrpop_mod!(pub(crate) event_schema);
     lalrpop_mod!(pub(crate) policy);
 }

@@ -60,7 +60,9 @@ pub(crate) fn pattern(raw: &str, span: Span, fault: &mut impl FnMut(EscapeFault,
 }
 
 fn inside(raw: &str) -> &str {
-    raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw)
+    raw.strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(raw)
 }
 
 fn pieces<F: FnMut(EscapeFault, Span)>(
@@ -76,7 +78,14 @@ fn pieces<F: FnMut(EscapeFault, Span)>(
         let (length, piece) = match rest.strip_prefix('\\') {
             None => {
                 let c = rest.chars().next().unwrap_or('\0');
-                (c.len_utf8(), Some(if c == '*' { Piece::Star } else { Piece::Char(c) }))
+                (
+                    c.len_utf8(),
+                    Some(if c == '*' {
+                        Piece::Star
+                    } else {
+                        Piece::Char(c)
+                    }),
+                )
             }
             Some(escape) => {
                 let (length, piece) = decode(escape);
@@ -94,7 +103,9 @@ fn pieces<F: FnMut(EscapeFault, Span)>(
 
 /// Reads an escape after its backslash: its length, and what it stands for.
 fn decode(escape: &str) -> (usize, Option<Piece>) {
-    let Some(first) = escape.chars().next() else { return (0, None) };
+    let Some(first) = escape.chars().next() else {
+        return (0, None);
+    };
     let plain = |c| (1, Some(Piece::Char(c)));
     match first {
         'n' => plain('\n'),
@@ -104,22 +115,34 @@ fn decode(escape: &str) -> (usize, Option<Piece>) {
         '\\' | '"' | '\'' => plain(first),
         '*' => (1, Some(Piece::EscapedStar)),
         'x' => {
-            let digits: String =
-                escape.chars().skip(1).take(2).take_while(char::is_ascii_hexdigit).collect();
+            let digits: String = escape
+                .chars()
+                .skip(1)
+                .take(2)
+                .take_while(char::is_ascii_hexdigit)
+                .collect();
             let code = u8::from_str_radix(&digits, 16).ok();
-            let c = code.filter(|code| digits.len() == 2 && *code <= 0x7f).map(char::from);
+            let c = code
+                .filter(|code| digits.len() == 2 && *code <= 0x7f)
+                .map(char::from);
             (1 + digits.len(), c.map(Piece::Char))
         }
         'u' => match escape.get(1..).and_then(|rest| rest.strip_prefix('{')) {
             None => (1, None),
             Some(rest) => {
-                let inner = rest.chars().take_while(|c| c.is_ascii_hexdigit() || *c == '_').count();
+                let inner = rest
+                    .chars()
+                    .take_while(|c| c.is_ascii_hexdigit() || *c == '_')
+                    .count();
                 let closed = rest.get(inner..).is_some_and(|rest| rest.starts_with('}'));
                 let word = rest.get(..inner).unwrap_or("");
                 let digits: String = word.chars().filter(|c| *c != '_').collect();
                 let fits = closed && !word.starts_with('_') && (1..=6).contains(&digits.len());
                 let code = u32::from_str_radix(&digits, 16).ok().filter(|_| fits);
-                (2 + inner + usize::from(closed), code.and_then(char::from_u32).map(Piece::Char))
+                (
+                    2 + inner + usize::from(closed),
+                    code.and_then(char::from_u32).map(Piece::Char),
+                )
             }
         },
         other => (other.len_utf8(), None),

@@ -7,7 +7,7 @@ use crate::grammars::policy::PolicyParser;
 use crate::rule;
 use crate::span::Span;
 use crate::structure;
-use crate::token::{self, Language, Lexeme, Start, Token};
+use crate::token::{self, Language, Lexeme, Start};
 use crate::tree::Cx;
 
 /// Reads a policy file or a macro library.
@@ -18,17 +18,23 @@ pub fn parse_policy(source: &str) -> Parsed<PolicyFile> {
     for item in structure::items(source, &lexemes) {
         let lexemes = lexemes.get(item.lexemes).unwrap_or(&[]);
         let (Some(first), Some(last)) = (lexemes.first(), lexemes.last()) else {
-            cx.error(SyntaxErrorKind::StraySemicolon, item.semicolon.unwrap_or_default());
+            cx.error(
+                SyntaxErrorKind::StraySemicolon,
+                item.semicolon.unwrap_or_default(),
+            );
             continue;
         };
         let span = first.span.to(item.semicolon.unwrap_or(last.span));
         let errors = cx.errors.len();
-        let mut read = match parse(&mut cx, Start::Item, lexemes.to_vec()) {
+        let mut read = match parse(&mut cx, Start::Item, lexemes) {
             Some(rule::Parsed::Item(item)) => item,
             _ => Item::Broken(span),
         };
         if item.semicolon.is_none() && cx.errors.len() == errors {
-            cx.error(SyntaxErrorKind::MissingSemicolon, Span::at(last.span.end as usize));
+            cx.error(
+                SyntaxErrorKind::MissingSemicolon,
+                Span::at(last.span.end as usize),
+            );
         }
         match &mut read {
             Item::Rule(rule) => rule.span = span,
@@ -44,9 +50,13 @@ pub fn parse_policy(source: &str) -> Parsed<PolicyFile> {
 pub fn parse_expr(source: &str) -> Parsed<Expr> {
     let (lexemes, trivia) = token::lex(source, Language::Policy);
     let mut cx = Cx::new(source);
-    let tree = match parse(&mut cx, Start::Expr, lexemes) {
+    let tree = match parse(&mut cx, Start::Expr, &lexemes) {
         Some(rule::Parsed::Expr(expr)) => expr,
-        _ => Expr { kind: ExprKind::Error, span: Span::new(0, source.len()), depth: 1 },
+        _ => Expr {
+            kind: ExprKind::Error,
+            span: Span::new(0, source.len()),
+            depth: 1,
+        },
     };
     Parsed::new(tree, trivia, cx)
 }
@@ -55,33 +65,28 @@ pub fn parse_expr(source: &str) -> Parsed<Expr> {
 pub fn parse_condition(source: &str) -> Parsed<Cond> {
     let (lexemes, trivia) = token::lex(source, Language::Policy);
     let mut cx = Cx::new(source);
-    let tree = match parse(&mut cx, Start::Cond, lexemes) {
+    let tree = match parse(&mut cx, Start::Cond, &lexemes) {
         Some(rule::Parsed::Cond(cond)) => cond,
-        _ => Cond { kind: CondKind::Error, span: Span::new(0, source.len()), depth: 1 },
+        _ => Cond {
+            kind: CondKind::Error,
+            span: Span::new(0, source.len()),
+            depth: 1,
+        },
     };
     Parsed::new(tree, trivia, cx)
 }
 
-fn parse<'s>(cx: &mut Cx<'s>, start: Start, lexemes: Vec<Lexeme<'s>>) -> Option<rule::Parsed> {
+fn parse<'s>(cx: &mut Cx<'s>, start: Start, lexemes: &[Lexeme<'s>]) -> Option<rule::Parsed> {
     let lexemes = structure::bound_nesting(cx, lexemes);
     let lexemes = match start {
         Start::Item => structure::mark_outer(cx, lexemes),
-        Start::Expr | Start::Cond => lexemes,
+        _ => lexemes,
     };
-    cx.begin(lexemes.clone());
-    let at = lexemes.first().map_or(0, |first| first.span.start as usize);
-    let tokens = std::iter::once((at, Token::Start(start), at)).chain(
-        lexemes.iter().map(|lexeme| {
-            (lexeme.span.start as usize, lexeme.token, lexeme.span.end as usize)
-        }),
-    );
-    match PolicyParser::new().parse(cx, tokens.map(Ok::<_, ()>)) {
+    let tokens = cx.begin(start, lexemes);
+    match PolicyParser::new().parse(cx, tokens) {
         Ok(parsed) => Some(parsed),
         Err(error) => {
-            cx.failed(match error {
-                lalrpop_util::ParseError::User { .. } => return None,
-                other => other,
-            });
+            cx.failed(error);
             None
         }
     }

@@ -14,7 +14,10 @@ impl Cx<'_> {
     /// Reports why the parser had to recover; gives what it left out.
     pub(crate) fn syntax(&mut self, recovered: Recovered<'_>) -> Span {
         let span = self.failed(recovered.error);
-        match (recovered.dropped_tokens.first(), recovered.dropped_tokens.last()) {
+        match (
+            recovered.dropped_tokens.first(),
+            recovered.dropped_tokens.last(),
+        ) {
             (Some((start, _, _)), Some((_, _, end))) => span.to(Span::new(*start, *end)),
             _ => span,
         }
@@ -23,7 +26,10 @@ impl Cx<'_> {
     /// Reports an unexpected token or end; gives its place.
     pub(crate) fn failed(&mut self, failed: Failed<'_>) -> Span {
         match failed {
-            ParseError::UnrecognizedToken { token: (l, token, r), expected: _ } => {
+            ParseError::UnrecognizedToken {
+                token: (l, token, r),
+                expected: _,
+            } => {
                 let span = Span::new(l, r);
                 let kind = SyntaxErrorKind::Unexpected {
                     found: SmolStr::new(self.text(span)),
@@ -37,7 +43,9 @@ impl Cx<'_> {
             ParseError::ExtraToken { token: (l, _, r) } => Span::new(l, r),
             ParseError::UnrecognizedEof { location, .. } => {
                 self.error(
-                    SyntaxErrorKind::UnexpectedEnd { expected: Vec::new() },
+                    SyntaxErrorKind::UnexpectedEnd {
+                        expected: Vec::new(),
+                    },
                     Span::at(location),
                 );
                 Span::at(location)

@@ -22,8 +22,16 @@ pub(crate) struct RawHead {
 
 enum Form {
     Any,
-    Op { op: HeadOp, place: Span, right: Expr },
-    Is { place: Span, ty: Name, within: Option<Expr> },
+    Op {
+        op: HeadOp,
+        place: Span,
+        right: Expr,
+    },
+    Is {
+        place: Span,
+        ty: Name,
+        within: Option<Expr>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,15 +45,24 @@ pub(crate) enum HeadOp {
 
 impl RawHead {
     pub(crate) fn any(var: Ident) -> RawHead {
-        RawHead { var, form: Form::Any }
+        RawHead {
+            var,
+            form: Form::Any,
+        }
     }
 
     pub(crate) fn op(var: Ident, op: HeadOp, place: Span, right: Expr) -> RawHead {
-        RawHead { var, form: Form::Op { op, place, right } }
+        RawHead {
+            var,
+            form: Form::Op { op, place, right },
+        }
     }
 
     pub(crate) fn is(var: Ident, place: Span, ty: Name, within: Option<Expr>) -> RawHead {
-        RawHead { var, form: Form::Is { place, ty, within } }
+        RawHead {
+            var,
+            form: Form::Is { place, ty, within },
+        }
     }
 }
 
@@ -62,7 +79,14 @@ pub(crate) fn rule(
     clauses: Vec<Clause>,
     span: Span,
 ) -> Rule {
-    Rule { annotations, effect, effect_span, scope, clauses, span }
+    Rule {
+        annotations,
+        effect,
+        effect_span,
+        scope,
+        clauses,
+        span,
+    }
 }
 
 pub(crate) fn scope(cx: &mut Cx<'_>, raw: Vec<Option<RawHead>>, span: Span) -> Scope {
@@ -73,15 +97,27 @@ pub(crate) fn scope(cx: &mut Cx<'_>, raw: Vec<Option<RawHead>>, span: Span) -> S
             "action" => ScopeVar::Action,
             "resource" => ScopeVar::Resource,
             _ => {
-                let kind = SyntaxErrorKind::ScopeVariable { name: raw.var.text.clone() };
+                let kind = SyntaxErrorKind::ScopeVariable {
+                    name: raw.var.text.clone(),
+                };
                 cx.error(kind, raw.var.span);
                 continue;
             }
         };
         if let Some(first) = heads.iter().find(|head| head.var == var) {
-            let first = Span { end: first.span.start + raw.var.span.end - raw.var.span.start, ..first.span };
+            let first = Span {
+                end: first.span.start + raw.var.span.end - raw.var.span.start,
+                ..first.span
+            };
             let name = raw.var.text.clone();
-            cx.error(SyntaxErrorKind::Duplicate { what: "scope variable", name, first }, raw.var.span);
+            cx.error(
+                SyntaxErrorKind::Duplicate {
+                    what: "scope variable",
+                    name,
+                    first,
+                },
+                raw.var.span,
+            );
             continue;
         }
         if let Some(head) = head(cx, var, raw) {
@@ -144,13 +180,21 @@ fn head(cx: &mut Cx<'_>, var: ScopeVar, raw: RawHead) -> Option<Head> {
                 }
                 _ => {
                     let target = head_ref(cx, var, right)?;
-                    if op == HeadOp::In { Constraint::In(target) } else { Constraint::Eq(target) }
+                    if op == HeadOp::In {
+                        Constraint::In(target)
+                    } else {
+                        Constraint::Eq(target)
+                    }
                 }
             };
             (constraint, end)
         }
     };
-    Some(Head { var, constraint, span: start.to(end) })
+    Some(Head {
+        var,
+        constraint,
+        span: start.to(end),
+    })
 }
 
 fn head_ref(cx: &mut Cx<'_>, var: ScopeVar, expr: Expr) -> Option<HeadRef> {
@@ -168,13 +212,17 @@ fn head_ref(cx: &mut Cx<'_>, var: ScopeVar, expr: Expr) -> Option<HeadRef> {
         ExprKind::Slot(_) => cx.error(SyntaxErrorKind::ScopeSlot { variable }, expr.span),
         _ => {
             // A bare type name was already called an unknown variable.
-            cx.retract(expr.span, |kind| matches!(kind, SyntaxErrorKind::UnknownVariable { .. }));
+            cx.retract(expr.span, |kind| {
+                matches!(kind, SyntaxErrorKind::UnknownVariable { .. })
+            });
             let silent = expr.kind == ExprKind::Error
                 && cx.errors.iter().any(|error| {
                     expr.span.start <= error.span.start && error.span.end <= expr.span.end
                 });
             if !silent {
-                let kind = SyntaxErrorKind::ScopeNotEntity { action: var == ScopeVar::Action };
+                let kind = SyntaxErrorKind::ScopeNotEntity {
+                    action: var == ScopeVar::Action,
+                };
                 cx.error(kind, expr.span);
             }
         }
@@ -189,7 +237,13 @@ pub(crate) fn clause(
     body: ClauseBody,
     span: Span,
 ) -> Clause {
-    Clause { kind, keyword, guardrails, body, span }
+    Clause {
+        kind,
+        keyword,
+        guardrails,
+        body,
+        span,
+    }
 }
 
 /// `{ … }` after a wrong word or none; read as `when`.
@@ -206,11 +260,20 @@ pub(crate) fn stray_clause(
             Span::at(brace.start as usize)
         }
         Some(word) => {
-            cx.error(SyntaxErrorKind::UnknownClauseWord { word: word.text }, word.span);
+            cx.error(
+                SyntaxErrorKind::UnknownClauseWord { word: word.text },
+                word.span,
+            );
             word.span
         }
     };
-    clause(ClauseKind::When, keyword, false, ClauseBody::Expr(body), span)
+    clause(
+        ClauseKind::When,
+        keyword,
+        false,
+        ClauseBody::Expr(body),
+        span,
+    )
 }
 
 pub(crate) fn cedar_macro(name: Ident, params: Vec<Ident>, body: Expr, span: Span) -> Item {
@@ -218,7 +281,13 @@ pub(crate) fn cedar_macro(name: Ident, params: Vec<Ident>, body: Expr, span: Spa
         ExprKind::Error => MacroBody::Broken,
         _ => MacroBody::Expr(body),
     };
-    Item::Macro(MacroDef { kind: MacroKind::Cedar, name, params, body, span })
+    Item::Macro(MacroDef {
+        kind: MacroKind::Cedar,
+        name,
+        params,
+        body,
+        span,
+    })
 }
 
 pub(crate) fn temporal_macro(
@@ -229,10 +298,22 @@ pub(crate) fn temporal_macro(
     span: Span,
 ) -> Item {
     let body = match body.into_body(cx) {
-        Body::Cond(Cond { kind: CondKind::Error, .. })
-        | Body::Term(Term { kind: TermKind::Error, .. }) => MacroBody::Broken,
+        Body::Cond(Cond {
+            kind: CondKind::Error,
+            ..
+        })
+        | Body::Term(Term {
+            kind: TermKind::Error,
+            ..
+        }) => MacroBody::Broken,
         Body::Cond(cond) => MacroBody::Cond(cond),
         Body::Term(term) => MacroBody::Value(term),
     };
-    Item::Macro(MacroDef { kind: MacroKind::Temporal, name, params, body, span })
+    Item::Macro(MacroDef {
+        kind: MacroKind::Temporal,
+        name,
+        params,
+        body,
+        span,
+    })
 }

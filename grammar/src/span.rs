@@ -10,7 +10,10 @@ pub struct Span {
 impl Span {
     pub fn new(start: usize, end: usize) -> Span {
         let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Span { start: clamp(start), end: clamp(end) }
+        Span {
+            start: clamp(start),
+            end: clamp(end),
+        }
     }
 
     /// The empty range at `at`.
@@ -20,7 +23,10 @@ impl Span {
 
     /// The smallest range that covers both.
     pub fn to(self, other: Span) -> Span {
-        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
+        Span {
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+        }
     }
 
     pub fn range(self) -> std::ops::Range<usize> {

@@ -62,9 +62,14 @@ pub(crate) fn items(source: &str, lexemes: &[Lexeme<'_>]) -> Vec<ItemRange> {
         if depth != 0 {
             (end, _) = item_end(source, lexemes, start, true);
         }
-        let semicolon =
-            lexemes.get(end).filter(|next| next.token == Token::Semicolon).map(|next| next.span);
-        items.push(ItemRange { lexemes: start..end, semicolon });
+        let semicolon = lexemes
+            .get(end)
+            .filter(|next| next.token == Token::Semicolon)
+            .map(|next| next.span);
+        items.push(ItemRange {
+            lexemes: start..end,
+            semicolon,
+        });
         start = end + usize::from(semicolon.is_some());
     }
     items
@@ -84,7 +89,10 @@ fn item_end(
     let mut begun = false;
     let mut at = start;
     while let Some(now) = token(at) {
-        let before = at.checked_sub(1).filter(|before| *before >= start).and_then(token);
+        let before = at
+            .checked_sub(1)
+            .filter(|before| *before >= start)
+            .and_then(token);
         match now {
             Token::Semicolon => break,
             _ if opens(now).is_some() => depth += 1,
@@ -92,14 +100,7 @@ fn item_end(
             _ => {}
         }
         if begun && starts_item(lexemes, at, before) {
-            let first_on_line = || {
-                let gap = at.checked_sub(1).and_then(|before| lexemes.get(before)).zip(lexemes.get(at));
-                gap.is_some_and(|(before, now)| {
-                    let between = before.span.end as usize..now.span.start as usize;
-                    source.get(between).is_some_and(|text| text.contains('\n'))
-                })
-            };
-            if depth == 0 || (unbalanced && first_on_line()) {
+            if depth == 0 || (unbalanced && first_on_line(source, lexemes, at)) {
                 break;
             }
         }
@@ -111,6 +112,15 @@ fn item_end(
         at += 1;
     }
     (at, depth)
+}
+
+/// Whether only blanks stand before the token at `at` on its line.
+pub(crate) fn first_on_line(source: &str, lexemes: &[Lexeme<'_>], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| lexemes.get(before));
+    before.zip(lexemes.get(at)).is_none_or(|(before, now)| {
+        let between = before.span.end as usize..now.span.start as usize;
+        source.get(between).is_some_and(|text| text.contains('\n'))
+    })
 }
 
 /// Whether the token at `at` looks like the first of a rule, macro or annotation.
@@ -159,13 +169,24 @@ pub(crate) fn mark_outer<'s>(cx: &mut Cx<'s>, lexemes: Vec<Lexeme<'s>>) -> Vec<L
     for (at, lexeme) in lexemes.iter().enumerate() {
         let mut lexeme = *lexeme;
         let next = lexemes.get(at + 1).map(|next| next.token);
-        if let [Open { bracket: Bracket::Paren, outer: true, span }] = open.as_slice()
+        if let [
+            Open {
+                bracket: Bracket::Paren,
+                outer: true,
+                span,
+            },
+        ] = open.as_slice()
             && starts_clause(lexeme.token, next)
         {
             cx.error(SyntaxErrorKind::Unclosed, *span);
-            let end = marked.last().map_or(lexeme.span.start, |last| last.span.end);
+            let end = marked
+                .last()
+                .map_or(lexeme.span.start, |last| last.span.end);
             let span = Span::at(end as usize);
-            marked.push(Lexeme { token: Token::OuterParenClose, span });
+            marked.push(Lexeme {
+                token: Token::OuterParenClose,
+                span,
+            });
             open.clear();
         }
         if let Some(bracket) = opens(lexeme.token) {
@@ -176,7 +197,11 @@ pub(crate) fn mark_outer<'s>(cx: &mut Cx<'s>, lexemes: Vec<Lexeme<'s>>) -> Vec<L
                 Token::BraceOpen if open.is_empty() => Some(Token::OuterBraceOpen),
                 _ => None,
             };
-            open.push(Open { bracket, outer: outer.is_some(), span: lexeme.span });
+            open.push(Open {
+                bracket,
+                outer: outer.is_some(),
+                span: lexeme.span,
+            });
             lexeme.token = outer.unwrap_or(lexeme.token);
         } else if let Some(bracket) = closes(lexeme.token)
             && let Some(partner) = open.iter().rposition(|open| open.bracket == bracket)
@@ -215,19 +240,28 @@ struct Frame {
 }
 
 /// Replaces every part that nests too deeply by one token, and reports it.
-pub(crate) fn bound_nesting<'s>(cx: &mut Cx<'s>, lexemes: Vec<Lexeme<'s>>) -> Vec<Lexeme<'s>> {
+pub(crate) fn bound_nesting<'s>(cx: &mut Cx<'s>, lexemes: &[Lexeme<'s>]) -> Vec<Lexeme<'s>> {
     let mut bounded = Vec::with_capacity(lexemes.len());
     let mut frames = vec![Frame::default()];
     let mut nesting = 0usize;
     let mut at = 0;
     while let Some(lexeme) = lexemes.get(at) {
         let opening = opens(lexeme.token).is_some();
-        let deeper = opening || prefix(&lexemes, at).is_some();
+        let deeper = opening || prefix(lexemes, at).is_some();
         if deeper && nesting >= MAX_NESTING {
-            let end = if opening { group_end(&lexemes, at) } else { frame_end(&lexemes, at) };
-            let last = lexemes.get(end.saturating_sub(1)).map_or(lexeme.span, |last| last.span);
+            let end = if opening {
+                group_end(lexemes, at)
+            } else {
+                frame_end(lexemes, at)
+            };
+            let last = lexemes
+                .get(end.saturating_sub(1))
+                .map_or(lexeme.span, |last| last.span);
             cx.error(SyntaxErrorKind::TooDeep, lexeme.span);
-            bounded.push(Lexeme { token: Token::TooDeep, span: lexeme.span.to(last) });
+            bounded.push(Lexeme {
+                token: Token::TooDeep,
+                span: lexeme.span.to(last),
+            });
             at = end;
             continue;
         }
@@ -241,7 +275,7 @@ pub(crate) fn bound_nesting<'s>(cx: &mut Cx<'s>, lexemes: Vec<Lexeme<'s>>) -> Ve
                 nesting = nesting.saturating_sub(1 + frame.prefixes + frame.steps);
             }
         } else if let Some(frame) = frames.last_mut() {
-            match (lexeme.token, prefix(&lexemes, at)) {
+            match (lexeme.token, prefix(lexemes, at)) {
                 (_, Some(Prefix::Step)) => {
                     frame.steps += 1;
                     nesting += 1;
@@ -277,7 +311,9 @@ enum Prefix {
 /// Whether the token is a prefix operator that nests what follows it.
 fn prefix(lexemes: &[Lexeme<'_>], at: usize) -> Option<Prefix> {
     let token = |at: usize| lexemes.get(at).map(|lexeme| lexeme.token);
-    let Some(Token::Key(key)) = token(at) else { return None };
+    let Some(Token::Key(key)) = token(at) else {
+        return None;
+    };
     let before = at.checked_sub(1).and_then(token);
     let next = token(at + 1);
     if matches!(before, Some(Token::Dot | Token::PathSep | Token::At))

@@ -69,12 +69,24 @@ pub(crate) enum Past {
 impl Node {
     fn cond(cond: Cond) -> Node {
         let span = cond.span;
-        Node { shape: Shape::Cond(cond), span, paren: false, tail: None, rest: Vec::new() }
+        Node {
+            shape: Shape::Cond(cond),
+            span,
+            paren: false,
+            tail: None,
+            rest: Vec::new(),
+        }
     }
 
     fn term(term: Term) -> Node {
         let span = term.span;
-        Node { shape: Shape::Term(term), span, paren: false, tail: None, rest: Vec::new() }
+        Node {
+            shape: Shape::Term(term),
+            span,
+            paren: false,
+            tail: None,
+            rest: Vec::new(),
+        }
     }
 
     fn is_error(&self) -> bool {
@@ -86,7 +98,9 @@ impl Node {
 
     /// The operator at the top, if it must be parenthesised to be an operand of `formerly`.
     fn loose(&self) -> bool {
-        let Shape::Cond(cond) = &self.shape else { return false };
+        let Shape::Cond(cond) = &self.shape else {
+            return false;
+        };
         let loose = match cond.kind {
             CondKind::Not(_)
             | CondKind::Exists { .. }
@@ -107,9 +121,14 @@ impl Node {
             }
             Shape::Term(term) => match term.kind {
                 TermKind::Call(call) => CondKind::Call(call),
-                TermKind::Var(VarRef { sigil: Sigil::Param, name, span }) => {
-                    CondKind::Param { name: Ident { text: name, span }, injected: Vec::new() }
-                }
+                TermKind::Var(VarRef {
+                    sigil: Sigil::Param,
+                    name,
+                    span,
+                }) => CondKind::Param {
+                    name: Ident { text: name, span },
+                    injected: Vec::new(),
+                },
                 TermKind::Error => CondKind::Error,
                 _ => {
                     cx.error(SyntaxErrorKind::NotACondition, span);
@@ -151,7 +170,12 @@ impl Node {
         let alone = self.rest.is_empty();
         match self.shape {
             Shape::Term(Term {
-                kind: TermKind::Call(_) | TermKind::Var(VarRef { sigil: Sigil::Param, .. }),
+                kind:
+                    TermKind::Call(_)
+                    | TermKind::Var(VarRef {
+                        sigil: Sigil::Param,
+                        ..
+                    }),
                 ..
             })
             | Shape::Cond(_) => Body::Cond(self.into_cond(cx)),
@@ -171,10 +195,15 @@ impl Node {
 }
 
 fn conjunction(cx: &mut Cx<'_>, first: Cond, rest: Vec<Cond>) -> Cond {
-    let Some(last) = rest.last() else { return first };
+    let Some(last) = rest.last() else {
+        return first;
+    };
     let span = first.span.to(last.span);
     let mut all = match first {
-        Cond { kind: CondKind::And(all), .. } => all,
+        Cond {
+            kind: CondKind::And(all),
+            ..
+        } => all,
         first => vec![first],
     };
     all.extend(rest);
@@ -188,7 +217,11 @@ pub(crate) fn whole(cx: &mut Cx<'_>, node: Node) -> Cond {
 }
 
 pub(crate) fn block(cx: &mut Cx<'_>, keyword: Span, body: Node, span: Span) -> Temporal {
-    Temporal { keyword, body: node_body(cx, body), span }
+    Temporal {
+        keyword,
+        body: node_body(cx, body),
+        span,
+    }
 }
 
 fn node_body(cx: &mut Cx<'_>, body: Node) -> Cond {
@@ -227,7 +260,9 @@ pub(crate) fn or(cx: &mut Cx<'_>, left: Node, place: Span, right: Node) -> Node 
 
 pub(crate) fn and(cx: &mut Cx<'_>, nodes: Vec<Node>) -> Node {
     let mut nodes = nodes.into_iter();
-    let Some(first) = nodes.next() else { return error(cx, Span::default()) };
+    let Some(first) = nodes.next() else {
+        return error(cx, Span::default());
+    };
     if nodes.len() == 0 {
         return first;
     }
@@ -278,12 +313,22 @@ pub(crate) fn since(
 ) -> Node {
     let window = needed_window(cx, window, place, "since");
     if right.loose() {
-        cx.error(SyntaxErrorKind::NeedsParens { operator: "since" }, right.span);
+        cx.error(
+            SyntaxErrorKind::NeedsParens { operator: "since" },
+            right.span,
+        );
     }
     let (tail, rest) = (right.tail.take(), std::mem::take(&mut right.rest));
     let span = left.span.to(right.span);
     let (left, right) = (Box::new(left.into_cond(cx)), Box::new(right.bare_cond(cx)));
-    let mut node = Node::cond(cx.cond(CondKind::Since { left, window, right }, span));
+    let mut node = Node::cond(cx.cond(
+        CondKind::Since {
+            left,
+            window,
+            right,
+        },
+        span,
+    ));
     (node.tail, node.rest) = (tail, rest);
     node
 }
@@ -336,7 +381,13 @@ pub(crate) fn exists(cx: &mut Cx<'_>, l: usize, binder: Binder, mut body: Node) 
     let tail = body.tail.take();
     let body = body.into_cond(cx);
     let span = Span::at(l).to(body.span);
-    let mut node = Node::cond(cx.cond(CondKind::Exists { binder, body: Box::new(body) }, span));
+    let mut node = Node::cond(cx.cond(
+        CondKind::Exists {
+            binder,
+            body: Box::new(body),
+        },
+        span,
+    ));
     node.tail = tail;
     node
 }
@@ -348,7 +399,9 @@ pub(crate) fn compare(cx: &mut Cx<'_>, (first, mut rest): Compared) -> Node {
         cx.error(SyntaxErrorKind::ChainedCompare, place);
         return error(cx, first.span.to(end));
     }
-    let Some((infix, place, right)) = rest.pop() else { return settle(cx, first) };
+    let Some((infix, place, right)) = rest.pop() else {
+        return settle(cx, first);
+    };
     let op = match infix {
         Infix::Op(op) => op,
         Infix::Assign => {
@@ -366,7 +419,12 @@ pub(crate) fn compare(cx: &mut Cx<'_>, (first, mut rest): Compared) -> Node {
         Shape::Cond(ref cond) if cond.kind != CondKind::Error => {
             let mut node = left;
             let rest = Vec::new();
-            node.tail = Some(Box::new(Tail { op, place, right, rest }));
+            node.tail = Some(Box::new(Tail {
+                op,
+                place,
+                right,
+                rest,
+            }));
             node
         }
         _ => {
@@ -383,10 +441,16 @@ fn settle(cx: &mut Cx<'_>, mut node: Node) -> Node {
     if !matches!(node.shape, Shape::Term(_)) {
         return node;
     }
-    let Some(tail) = node.tail.take() else { return node };
+    let Some(tail) = node.tail.take() else {
+        return node;
+    };
     let left = operand(cx, node);
     let span = left.span.to(tail.right.span);
-    let kind = CondKind::Compare { op: tail.op, left, right: tail.right };
+    let kind = CondKind::Compare {
+        op: tail.op,
+        left,
+        right: tail.right,
+    };
     let mut node = Node::cond(cx.cond(kind, span));
     node.rest = tail.rest;
     node
@@ -402,19 +466,28 @@ fn operand(cx: &mut Cx<'_>, node: Node) -> Term {
 }
 
 pub(crate) fn sum(cx: &mut Cx<'_>, (first, mut rest): (Node, Vec<(SumOp, Node)>)) -> Node {
-    let Some((_, last)) = rest.last_mut() else { return first };
+    let Some((_, last)) = rest.last_mut() else {
+        return first;
+    };
     let tail = last.tail.take();
     let span = first.span.to(last.span);
     let first = Box::new(first.into_term(cx));
-    let rest = rest.into_iter().map(|(op, node)| (op, node.into_term(cx))).collect();
+    let rest = rest
+        .into_iter()
+        .map(|(op, node)| (op, node.into_term(cx)))
+        .collect();
     let mut node = Node::term(cx.term(TermKind::Sum { first, rest }, span));
     node.tail = tail;
     node
 }
 
 pub(crate) fn product(cx: &mut Cx<'_>, mut nodes: Vec<Node>) -> Node {
-    let Some(mut last) = nodes.pop() else { return error(cx, Span::default()) };
-    let Some(first) = nodes.first() else { return last };
+    let Some(mut last) = nodes.pop() else {
+        return error(cx, Span::default());
+    };
+    let Some(first) = nodes.first() else {
+        return last;
+    };
     let span = first.span.to(last.span);
     let tail = last.tail.take();
     nodes.push(last);
@@ -434,7 +507,12 @@ pub(crate) fn aggregate(
     let tail = body.tail.take();
     let body = body.into_cond(cx);
     let span = Span::at(l).to(body.span);
-    let aggregate = Aggregate { op, binders, body, span };
+    let aggregate = Aggregate {
+        op,
+        binders,
+        body,
+        span,
+    };
     let mut node = Node::term(cx.term(TermKind::Aggregate(Box::new(aggregate)), span));
     node.tail = tail;
     node
@@ -450,7 +528,10 @@ fn needed_window(
 ) -> Window {
     window.unwrap_or_else(|| {
         cx.error(SyntaxErrorKind::MissingWindow { operator }, keyword);
-        Window { kind: WindowKind::Error, span: Span::at(keyword.end as usize) }
+        Window {
+            kind: WindowKind::Error,
+            span: Span::at(keyword.end as usize),
+        }
     })
 }
 
@@ -472,7 +553,9 @@ pub(crate) fn window(cx: &mut Cx<'_>, digits: &str, amount: Span, unit: Option<S
             }
         },
     };
-    let value = cx.int(digits, false, amount).and_then(|amount| u64::try_from(amount).ok());
+    let value = cx
+        .int(digits, false, amount)
+        .and_then(|amount| u64::try_from(amount).ok());
     let kind = match (value, unit) {
         (Some(amount), Some(unit)) => WindowKind::Amount { amount, unit },
         _ => WindowKind::Error,
@@ -499,7 +582,9 @@ pub(crate) fn paren(cx: &mut Cx<'_>, mut inner: Node, span: Span) -> Node {
 }
 
 pub(crate) fn int(cx: &mut Cx<'_>, digits: &str, negative: bool, span: Span) -> Node {
-    let kind = cx.int(digits, negative, span).map_or(TermKind::Error, TermKind::Int);
+    let kind = cx
+        .int(digits, negative, span)
+        .map_or(TermKind::Error, TermKind::Int);
     Node::term(cx.term(kind, span))
 }
 
@@ -534,15 +619,23 @@ pub(crate) fn array(cx: &mut Cx<'_>, all: Vec<Arg>, span: Span) -> Node {
 
 /// A word, perhaps with a path.
 pub(crate) fn word(cx: &mut Cx<'_>, word: Ident, path: Vec<Ident>) -> Node {
-    let span = path.last().map_or(word.span, |last| word.span.to(last.span));
+    let span = path
+        .last()
+        .map_or(word.span, |last| word.span.to(last.span));
     let kind = match (word.text.as_str(), path.is_empty()) {
         ("context", false) => TermKind::Context(path),
         ("context", true) => {
             cx.error(SyntaxErrorKind::ContextAlone, span);
             TermKind::Error
         }
-        ("principal", _) => TermKind::Scope { root: ScopeRoot::Principal, path },
-        ("resource", _) => TermKind::Scope { root: ScopeRoot::Resource, path },
+        ("principal", _) => TermKind::Scope {
+            root: ScopeRoot::Principal,
+            path,
+        },
+        ("resource", _) => TermKind::Scope {
+            root: ScopeRoot::Resource,
+            path,
+        },
         (_, false) => {
             cx.error(SyntaxErrorKind::PathRoot { name: word.text }, word.span);
             TermKind::Error
@@ -550,7 +643,11 @@ pub(crate) fn word(cx: &mut Cx<'_>, word: Ident, path: Vec<Ident>) -> Node {
         ("true", true) => TermKind::Bool(true),
         ("false", true) => TermKind::Bool(false),
         ("_", true) => TermKind::Wildcard,
-        (_, true) => TermKind::Var(VarRef { sigil: Sigil::Plain, name: word.text, span }),
+        (_, true) => TermKind::Var(VarRef {
+            sigil: Sigil::Plain,
+            name: word.text,
+            span,
+        }),
     };
     Node::term(cx.term(kind, span))
 }
@@ -562,12 +659,19 @@ pub(crate) fn fresh(cx: &mut Cx<'_>, l: usize, r: usize) -> Node {
 }
 
 fn patterns(groups: Vec<Group>) -> Vec<Vec<FieldPattern>> {
-    groups.into_iter().map(|(fields, _)| fields.into_iter().flatten().collect()).collect()
+    groups
+        .into_iter()
+        .map(|(fields, _)| fields.into_iter().flatten().collect())
+        .collect()
 }
 
 pub(crate) fn param(cx: &mut Cx<'_>, name: Ident, groups: Vec<Group>, span: Span) -> Node {
     if groups.is_empty() {
-        let var = VarRef { sigil: Sigil::Param, name: name.text, span: name.span };
+        let var = VarRef {
+            sigil: Sigil::Param,
+            name: name.text,
+            span: name.span,
+        };
         return Node::term(cx.term(TermKind::Var(var), span));
     }
     let injected = patterns(groups).into_iter().flatten().collect();
@@ -595,8 +699,20 @@ pub(crate) fn matcher(
     if groups.is_empty() {
         groups.push(Vec::new());
     }
-    let event = EventName { ty, action, kind, span: name_span };
-    Node::cond(cx.cond(CondKind::Match(Matcher { event, groups, span }), span))
+    let event = EventName {
+        ty,
+        action,
+        kind,
+        span: name_span,
+    };
+    Node::cond(cx.cond(
+        CondKind::Match(Matcher {
+            event,
+            groups,
+            span,
+        }),
+        span,
+    ))
 }
 
 pub(crate) fn missing_kind(
@@ -620,8 +736,17 @@ pub(crate) fn field(cx: &mut Cx<'_>, path: Vec<Ident>, value: Node, span: Span) 
 pub(crate) fn call(cx: &mut Cx<'_>, name: Ident, args: Vec<Arg>, span: Span) -> Node {
     if name.text == "decimal" {
         let text = match args.as_slice() {
-            [Arg::Node(Node { shape: Shape::Term(term), paren: false, .. })] => match &term.kind {
-                TermKind::Str(value) => Some(Str { value: value.clone(), span: term.span }),
+            [
+                Arg::Node(Node {
+                    shape: Shape::Term(term),
+                    paren: false,
+                    ..
+                }),
+            ] => match &term.kind {
+                TermKind::Str(value) => Some(Str {
+                    value: value.clone(),
+                    span: term.span,
+                }),
                 _ => None,
             },
             _ => None,
@@ -629,7 +754,10 @@ pub(crate) fn call(cx: &mut Cx<'_>, name: Ident, args: Vec<Arg>, span: Span) -> 
         let kind = match text {
             Some(text) => TermKind::Decimal(text),
             None => {
-                if !args.iter().any(|arg| matches!(arg, Arg::Node(node) if node.is_error())) {
+                if !args
+                    .iter()
+                    .any(|arg| matches!(arg, Arg::Node(node) if node.is_error()))
+                {
                     cx.error(SyntaxErrorKind::DecimalArgument, span);
                 }
                 TermKind::Error
@@ -637,7 +765,10 @@ pub(crate) fn call(cx: &mut Cx<'_>, name: Ident, args: Vec<Arg>, span: Span) -> 
         };
         return Node::term(cx.term(kind, span));
     }
-    if matches!(name.text.as_str(), "true" | "false" | "principal" | "resource" | "context" | "_") {
+    if matches!(
+        name.text.as_str(),
+        "true" | "false" | "principal" | "resource" | "context" | "_"
+    ) {
         cx.error(SyntaxErrorKind::ReservedCall { name: name.text }, name.span);
         return error(cx, span);
     }
@@ -651,6 +782,10 @@ pub(crate) fn call(cx: &mut Cx<'_>, name: Ident, args: Vec<Arg>, span: Span) -> 
             },
         });
     }
-    let call = MacroCall { name, args: read, span };
+    let call = MacroCall {
+        name,
+        args: read,
+        span,
+    };
     Node::term(cx.term(TermKind::Call(call), span))
 }

@@ -113,6 +113,10 @@ pub(crate) enum Start {
     Item,
     Expr,
     Cond,
+    /// The head of a namespace.
+    Namespace,
+    /// `max_window = …`.
+    Window,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -192,9 +196,14 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
         let mut span = Span::new(range.start + shift, range.end + shift);
         let token = match token {
             Ok(Token::Comment) => {
-                let end = text.get(range.clone()).map_or(0, |comment| comment.trim_end().len());
+                let end = text
+                    .get(range.clone())
+                    .map_or(0, |comment| comment.trim_end().len());
                 span = Span::new(range.start + shift, range.start + shift + end);
-                trivia.pieces.push(TriviaPiece { kind: TriviaKind::Comment, span });
+                trivia.pieces.push(TriviaPiece {
+                    kind: TriviaKind::Comment,
+                    span,
+                });
                 continue;
             }
             Ok(Token::Word(word)) => match language.keyword(word) {
@@ -202,7 +211,11 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
                 None => Token::Word(word),
             },
             Ok(token) => token,
-            Err(()) if text.get(range.clone()).is_some_and(|bad| bad.starts_with('"')) => {
+            Err(())
+                if text
+                    .get(range.clone())
+                    .is_some_and(|bad| bad.starts_with('"')) =>
+            {
                 Token::Bad(Bad::OpenString)
             }
             Err(()) => Token::Bad(Bad::Character),
@@ -227,8 +240,15 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
 fn note_blank_lines(text: &str, gap: std::ops::Range<usize>, shift: usize, trivia: &mut Trivia) {
     let start = gap.start;
     let blank = text.get(gap).unwrap_or("");
-    let Some(first) = blank.find('\n') else { return };
-    let Some(last) = blank.rfind('\n').filter(|last| *last > first) else { return };
+    let Some(first) = blank.find('\n') else {
+        return;
+    };
+    let Some(last) = blank.rfind('\n').filter(|last| *last > first) else {
+        return;
+    };
     let span = Span::new(start + shift + first + 1, start + shift + last + 1);
-    trivia.pieces.push(TriviaPiece { kind: TriviaKind::BlankLine, span });
+    trivia.pieces.push(TriviaPiece {
+        kind: TriviaKind::BlankLine,
+        span,
+    });
 }

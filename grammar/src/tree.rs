@@ -6,7 +6,7 @@ use crate::ast::*;
 use crate::error::{SyntaxError, SyntaxErrorKind};
 use crate::literal::{self, EscapeFault};
 use crate::span::Span;
-use crate::token::Lexeme;
+use crate::token::{Lexeme, Start, Token};
 use smol_str::SmolStr;
 
 /// What the semantic actions of the grammars write to.
@@ -22,12 +22,32 @@ pub(crate) struct Cx<'s> {
 
 impl<'s> Cx<'s> {
     pub(crate) fn new(source: &'s str) -> Cx<'s> {
-        Cx { source, errors: Vec::new(), lexemes: Vec::new(), deep: None }
+        Cx {
+            source,
+            errors: Vec::new(),
+            lexemes: Vec::new(),
+            deep: None,
+        }
     }
 
-    /// Starts the parse of one item.
-    pub(crate) fn begin(&mut self, lexemes: Vec<Lexeme<'s>>) {
+    /// Starts the parse of one part of the text; gives its tokens as the parsers take them.
+    pub(crate) fn begin(
+        &mut self,
+        start: Start,
+        lexemes: Vec<Lexeme<'s>>,
+    ) -> Vec<Result<(usize, Token<'s>, usize), ()>> {
+        let at = lexemes.first().map_or(0, |first| first.span.start as usize);
+        let mut tokens = Vec::with_capacity(lexemes.len() + 1);
+        tokens.push(Ok((at, Token::Start(start), at)));
+        tokens.extend(lexemes.iter().map(|lexeme| {
+            Ok((
+                lexeme.span.start as usize,
+                lexeme.token,
+                lexeme.span.end as usize,
+            ))
+        }));
         self.lexemes = lexemes;
+        tokens
     }
 
     pub(crate) fn error(&mut self, kind: SyntaxErrorKind, span: Span) {
@@ -42,11 +62,17 @@ impl<'s> Cx<'s> {
     }
 
     pub(crate) fn too_deep(&mut self, span: Span) {
-        let inside = self.deep.is_some_and(|deep| span.start <= deep.end && deep.start <= span.end);
+        let inside = self
+            .deep
+            .is_some_and(|deep| span.start <= deep.end && deep.start <= span.end);
         if !inside {
             self.error(SyntaxErrorKind::TooDeep, span);
         }
-        self.deep = Some(self.deep.filter(|_| inside).map_or(span, |deep| deep.to(span)));
+        self.deep = Some(
+            self.deep
+                .filter(|_| inside)
+                .map_or(span, |deep| deep.to(span)),
+        );
     }
 
     pub(crate) fn text(&self, span: Span) -> &'s str {
@@ -57,13 +83,19 @@ impl<'s> Cx<'s> {
 
     pub(crate) fn ident(&self, l: usize, r: usize) -> Ident {
         let span = Span::new(l, r);
-        Ident { text: SmolStr::new(self.text(span)), span }
+        Ident {
+            text: SmolStr::new(self.text(span)),
+            span,
+        }
     }
 
     /// A word behind a one-character sigil; the span covers the sigil.
     pub(crate) fn sigil_ident(&self, l: usize, r: usize) -> Ident {
         let text = self.text(Span::new(l + 1, r));
-        Ident { text: SmolStr::new(text), span: Span::new(l, r) }
+        Ident {
+            text: SmolStr::new(text),
+            span: Span::new(l, r),
+        }
     }
 
     pub(crate) fn str(&mut self, raw: &str, l: usize, r: usize) -> Str {
@@ -80,10 +112,13 @@ impl<'s> Cx<'s> {
     }
 
     pub(crate) fn int(&mut self, digits: &str, negative: bool, span: Span) -> Option<i64> {
-        let value = digits.parse::<u64>().ok().and_then(|magnitude| match negative {
-            true => 0i64.checked_sub_unsigned(magnitude),
-            false => i64::try_from(magnitude).ok(),
-        });
+        let value = digits
+            .parse::<u64>()
+            .ok()
+            .and_then(|magnitude| match negative {
+                true => 0i64.checked_sub_unsigned(magnitude),
+                false => i64::try_from(magnitude).ok(),
+            });
         if value.is_none() {
             self.error(SyntaxErrorKind::IntegerRange, span);
         }
@@ -96,7 +131,11 @@ impl<'s> Cx<'s> {
         let depth = expr_depth(&kind);
         if depth > MAX_DEPTH {
             self.too_deep(span);
-            return Expr { kind: ExprKind::Error, span, depth: 1 };
+            return Expr {
+                kind: ExprKind::Error,
+                span,
+                depth: 1,
+            };
         }
         Expr { kind, span, depth }
     }
@@ -105,7 +144,11 @@ impl<'s> Cx<'s> {
         let depth = cond_depth(&kind);
         if depth > MAX_DEPTH {
             self.too_deep(span);
-            return Cond { kind: CondKind::Error, span, depth: 1 };
+            return Cond {
+                kind: CondKind::Error,
+                span,
+                depth: 1,
+            };
         }
         Cond { kind, span, depth }
     }
@@ -114,7 +157,11 @@ impl<'s> Cx<'s> {
         let depth = term_depth(&kind);
         if depth > MAX_DEPTH {
             self.too_deep(span);
-            return Term { kind: TermKind::Error, span, depth: 1 };
+            return Term {
+                kind: TermKind::Error,
+                span,
+                depth: 1,
+            };
         }
         Term { kind, span, depth }
     }
@@ -123,7 +170,11 @@ impl<'s> Cx<'s> {
         let depth = ty_depth(&kind);
         if depth > MAX_DEPTH {
             self.too_deep(span);
-            return Ty { kind: TyKind::Error, span, depth: 1 };
+            return Ty {
+                kind: TyKind::Error,
+                span,
+                depth: 1,
+            };
         }
         Ty { kind, span, depth }
     }
@@ -132,7 +183,11 @@ impl<'s> Cx<'s> {
         let depth = field_ty_depth(&kind);
         if depth > MAX_DEPTH {
             self.too_deep(span);
-            return FieldTy { kind: FieldTyKind::Error, span, depth: 1 };
+            return FieldTy {
+                kind: FieldTyKind::Error,
+                span,
+                depth: 1,
+            };
         }
         FieldTy { kind, span, depth }
     }

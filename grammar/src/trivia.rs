@@ -24,13 +24,20 @@ pub struct Trivia {
 
 impl Trivia {
     pub fn comments(&self) -> impl Iterator<Item = Span> + '_ {
-        self.pieces.iter().filter(|piece| piece.kind == TriviaKind::Comment).map(|piece| piece.span)
+        self.pieces
+            .iter()
+            .filter(|piece| piece.kind == TriviaKind::Comment)
+            .map(|piece| piece.span)
     }
 
     /// The pieces that begin in `span`, for example those between two items.
     pub fn inside(&self, span: Span) -> &[TriviaPiece] {
-        let from = self.pieces.partition_point(|piece| piece.span.start < span.start);
-        let to = self.pieces.partition_point(|piece| piece.span.start < span.end);
+        let from = self
+            .pieces
+            .partition_point(|piece| piece.span.start < span.start);
+        let to = self
+            .pieces
+            .partition_point(|piece| piece.span.start < span.end);
         self.pieces.get(from..to).unwrap_or(&[])
     }
 }

@@ -29,7 +29,11 @@ pub enum DeclKind {
     /// `entity A, B in [P] = { … } tags T;` or `entity E enum ["x", "y"];`
     Entity { names: Vec<Ident>, body: EntityBody },
     /// `action a, "b" in [G] appliesTo { … };`
-    Action { names: Vec<Str>, parents: Vec<ActionRef>, applies_to: Option<AppliesTo> },
+    Action {
+        names: Vec<Str>,
+        parents: Vec<ActionRef>,
+        applies_to: Option<AppliesTo>,
+    },
     /// `type T = …;`
     Type { name: Ident, ty: Ty },
     /// Unreadable; an error was reported.
@@ -38,7 +42,11 @@ pub enum DeclKind {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntityBody {
-    Standard { parents: Vec<Name>, attrs: Option<RecordTy>, tags: Option<Ty> },
+    Standard {
+        parents: Vec<Name>,
+        attrs: Option<RecordTy>,
+        tags: Option<Ty>,
+    },
     Enum(Vec<Str>),
 }
 

@@ -54,7 +54,10 @@ pub struct FieldTy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldTyKind {
     /// `principalType(A)`, `resourceType(A)`; any selector word is read.
-    Selector { selector: Ident, argument: Ident },
+    Selector {
+        selector: Ident,
+        argument: Ident,
+    },
     Record(Vec<Member>),
     Name(Name),
     Error,
