@@ -6,9 +6,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
+pub mod compile;
 pub mod diagnostic;
 pub mod event;
 pub mod explain;
+pub mod macros;
+mod nearest;
 pub mod schema;
 pub mod value;
 

@@ -10,6 +10,19 @@ use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod builtin;
+mod derive;
+mod error;
+mod resolve;
+
+pub use builtin::{BOX_ACTIONS, BOX_EVENTS, DEFAULT_EVENTS, box_service, default_events};
+pub use derive::{MAX_FIELDS, MAX_NESTING, check_event_schema, derive};
+pub use error::SchemaError;
+pub use resolve::resolve;
+
+/// The cap on a window where the event schema sets none, in seconds; inclusive.
+pub const DEFAULT_MAX_WINDOW: i64 = 24 * 3600;
+
 /// Both schemas a policy is checked and decided against.
 #[derive(Clone, Debug, Default)]
 pub struct Service {
@@ -135,4 +148,51 @@ pub enum PinValue {
     Principal(Vec<SmolStr>),
     Resource(Vec<SmolStr>),
     Context(Vec<SmolStr>),
+}
+
+impl ActionSchema {
+    /// The actions a group stands for: itself and everything below it, in the order of declaration.
+    pub fn members<'s>(&'s self, group: &'s EntityUid) -> impl Iterator<Item = &'s ActionDecl> {
+        self.actions
+            .values()
+            .filter(move |action| action.uid == *group || action.ancestors.contains(group))
+    }
+
+    /// The entity types of which an entity can be `in` an entity of type `ty`, itself included.
+    pub fn types_in<'s>(&'s self, ty: &'s str) -> impl Iterator<Item = &'s EntityType> {
+        self.entity_types
+            .values()
+            .filter(move |entity| entity.name == ty || entity.ancestors.contains(ty))
+    }
+
+    /// Whether `ty` is the type of some declared action, `Box::Action`.
+    pub fn is_action_type(&self, ty: &str) -> bool {
+        self.actions.keys().any(|uid| uid.ty == ty)
+    }
+}
+
+impl std::fmt::Display for Type {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Type::Bool => f.write_str("Bool"),
+            Type::Long => f.write_str("Long"),
+            Type::String => f.write_str("String"),
+            Type::Ext(extension) => f.write_str(extension.name()),
+            Type::Entity(name) => f.write_str(name),
+            Type::Set(element) => write!(f, "Set<{element}>"),
+            Type::Record(_) => f.write_str("record"),
+        }
+    }
+}
+
+impl Extension {
+    /// The name of the type in a schema.
+    pub fn name(self) -> &'static str {
+        match self {
+            Extension::Decimal => "decimal",
+            Extension::IpAddr => "ipaddr",
+            Extension::Datetime => "datetime",
+            Extension::Duration => "duration",
+        }
+    }
 }

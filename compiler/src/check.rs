@@ -1,0 +1,86 @@
+//! Checks of a rule whose macros are written out.
+//!
+//! ```text
+//! legality   §3.8: every variable is bound before it is read        (no schema)
+//! scope      what the head admits: target actions and entity types
+//! leaf       §3.10: names, windows, paths, types of a temporal block
+//! guard      Cedar's strict typing of everything else
+//! ```
+//!
+//! A check reports [`Finding`]s and goes on; `problem` turns them into text in one place.
+
+mod guard;
+mod leaf;
+mod legality;
+mod problem;
+mod scope;
+mod vars;
+
+pub use guard::literal;
+pub use problem::{Finding, Problem};
+
+use crate::schema::Service;
+use crate::value::EntityUid;
+use dogwood_grammar::ast::{ClauseBody, Expr, ExprKind, FieldPattern, Matcher, Rule, Temporal};
+use smol_str::SmolStr;
+
+/// Gathers what is wrong with one rule.
+#[derive(Default)]
+pub(crate) struct Report {
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub fn add(&mut self, span: dogwood_grammar::Span, problem: Problem) {
+        let finding = Finding { span, problem };
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// The checks that need no schema: legality of every temporal block.
+pub fn check_without_schema(rule: &Rule, arithmetic: bool) -> Vec<Finding> {
+    let mut report = Report::default();
+    for leaf in leaves(rule) {
+        legality::check(leaf, arithmetic, &|_, _| None, &mut report);
+    }
+    report.findings
+}
+
+/// All checks, and the concrete actions the scope stands for.
+pub fn check_rule(
+    rule: &Rule,
+    service: &Service,
+    arithmetic: bool,
+) -> (Vec<Finding>, Vec<EntityUid>) {
+    let mut report = Report::default();
+    let field_type = |matcher: &Matcher, field: &FieldPattern| -> Option<SmolStr> {
+        leaf::binder_type(service, matcher, field)
+    };
+    let scope = scope::resolve(rule, &service.actions, &mut report);
+    for temporal in leaves(rule) {
+        legality::check(temporal, arithmetic, &field_type, &mut report);
+        leaf::check(temporal, service, &scope, &mut report);
+    }
+    guard::check(rule, &service.actions, &scope, &mut report);
+    (report.findings, scope.actions)
+}
+
+/// The temporal blocks of a rule, left to right.
+pub fn leaves(rule: &Rule) -> Vec<&Temporal> {
+    fn inside<'r>(expr: &'r Expr, found: &mut Vec<&'r Temporal>) {
+        match &expr.kind {
+            ExprKind::Temporal(leaf) => found.push(leaf),
+            _ => crate::macros::each_part(expr, &mut |part| inside(part, found)),
+        }
+    }
+    let mut found = Vec::new();
+    for clause in &rule.clauses {
+        match &clause.body {
+            ClauseBody::Temporal(leaf) => found.push(leaf),
+            ClauseBody::Expr(expr) => inside(expr, &mut found),
+        }
+    }
+    found
+}

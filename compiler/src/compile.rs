@@ -1,0 +1,244 @@
+//! From source texts to checked rules: parse, expand, check, in one go, with every error of every text.
+
+use crate::check::{self, Finding};
+use crate::macros::{Library, MacroError, expand_rule};
+use crate::schema::{self, SchemaError, Service, box_service, default_events};
+use crate::value::EntityUid;
+use dogwood_grammar::ast::{self, Item, PolicyFile, Rule};
+use dogwood_grammar::diagnostic::{Diagnostic, Severity, SourceId};
+use dogwood_grammar::{Parsed, SyntaxError, parse_action_schema, parse_event_schema, parse_policy};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// A text and what to call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub name: String,
+    /// May begin with a byte-order mark.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Permit the experimental `+ - *` inside temporal blocks.
+    pub arithmetic: bool,
+}
+
+/// Rules without errors.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// In the order of the sources and within them.
+    pub rules: Vec<CheckedRule>,
+    /// Warnings, in source order.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CheckedRule {
+    /// Macros written out: no `Param`, `Fresh` or `Call` is left in temporal parts. Fresh names are
+    /// plain ones with a `$` in them.
+    pub rule: Rule,
+    pub source: SourceId,
+    /// Position among all rules, from 0; the identity of the rule in verdicts.
+    pub index: usize,
+    /// The concrete actions the scope stands for; empty where there was no schema.
+    pub targets: Vec<EntityUid>,
+}
+
+/// Resolves both schemas. Without an action schema the actions are those of a box; without an event
+/// schema the events are those of a box, or for other actions the built-in ones.
+///
+/// The first of the two that is given is source 0.
+pub fn load_service(
+    action_schema: Option<&Source>,
+    event_schema: Option<&Source>,
+) -> Result<(Service, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut found = Found::default();
+    let actions = match action_schema {
+        None => box_service().actions,
+        Some(source) => {
+            let text = without_mark(&source.text);
+            let parsed = parse_action_schema(&text);
+            found.syntax(&parsed, &text, SourceId(0));
+            let (actions, errors) = schema::resolve(&parsed.tree);
+            found.schema(&errors, SourceId(0));
+            actions
+        }
+    };
+    let events = match event_schema {
+        None if action_schema.is_none() => box_service().events,
+        None => default_events(&actions),
+        Some(source) => {
+            let id = SourceId(u16::from(action_schema.is_some()));
+            let text = without_mark(&source.text);
+            if text.trim().is_empty() {
+                found.schema(&[SchemaError::BlankEventSchema], id);
+            }
+            let parsed = parse_event_schema(&text);
+            found.syntax(&parsed, &text, id);
+            let (events, errors) = schema::derive(&parsed.tree, &actions);
+            found.schema(&errors, id);
+            events
+        }
+    };
+    let warnings = found.finish()?;
+    Ok((Service { actions, events }, warnings))
+}
+
+/// Checks an event schema by itself, without knowing the actions.
+pub fn check_event_schema(source: &Source) -> Vec<Diagnostic> {
+    let mut found = Found::default();
+    let text = without_mark(&source.text);
+    if text.trim().is_empty() {
+        found.schema(&[SchemaError::BlankEventSchema], SourceId(0));
+    }
+    let parsed = parse_event_schema(&text);
+    found.syntax(&parsed, &text, SourceId(0));
+    found.schema(&schema::check_event_schema(&parsed.tree), SourceId(0));
+    found.finish().unwrap_or_else(|all| all)
+}
+
+/// Parses, expands and checks against both schemas. In a diagnostic, `SourceId` counts the policies
+/// first, in order, then the macro library.
+pub fn check(
+    policies: &[Source],
+    macros: Option<&Source>,
+    service: &Service,
+    options: &Options,
+) -> Result<Checked, Vec<Diagnostic>> {
+    run(policies, macros, &|rule| {
+        check::check_rule(rule, service, options.arithmetic)
+    })
+}
+
+/// Parses, expands and checks what needs no schema.
+pub fn parse_only(
+    policies: &[Source],
+    macros: Option<&Source>,
+    options: &Options,
+) -> Result<Checked, Vec<Diagnostic>> {
+    run(policies, macros, &|rule| {
+        (
+            check::check_without_schema(rule, options.arithmetic),
+            Vec::new(),
+        )
+    })
+}
+
+type CheckRule<'a> = dyn Fn(&Rule) -> (Vec<Finding>, Vec<EntityUid>) + 'a;
+
+fn run(
+    policies: &[Source],
+    macros: Option<&Source>,
+    check_rule: &CheckRule,
+) -> Result<Checked, Vec<Diagnostic>> {
+    let mut found = Found::default();
+    let library = match macros {
+        None => Library::builtin(),
+        Some(source) => {
+            let id = source_id(policies.len());
+            let text = without_mark(&source.text);
+            let parsed = parse_policy(&text);
+            found.syntax(&parsed, &text, id);
+            found.define(&parsed.tree, id)
+        }
+    };
+    let mut rules = Vec::new();
+    for (at, source) in policies.iter().enumerate() {
+        let id = source_id(at);
+        let text = without_mark(&source.text);
+        let parsed = parse_policy(&text);
+        found.syntax(&parsed, &text, id);
+        let library = library.overridden_by(found.define(&parsed.tree, id));
+        for item in &parsed.tree.items {
+            let Item::Rule(written) = item else { continue };
+            let (rule, errors) = expand_rule(written, &library);
+            found.macros(&errors, id);
+            let (findings, targets) = check_rule(&rule);
+            found.findings(&findings, &text, id);
+            rules.push(CheckedRule {
+                rule,
+                source: id,
+                index: rules.len(),
+                targets,
+            });
+        }
+    }
+    let diagnostics = found.finish()?;
+    Ok(Checked { rules, diagnostics })
+}
+
+fn source_id(at: usize) -> SourceId {
+    SourceId(u16::try_from(at).unwrap_or(u16::MAX))
+}
+
+/// The text with a byte-order mark blanked out, so that places stay what they are.
+fn without_mark(text: &str) -> Cow<'_, str> {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => Cow::Owned(format!("   {rest}")),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Everything found so far, in any order.
+#[derive(Default)]
+struct Found {
+    all: Vec<Diagnostic>,
+}
+
+impl Found {
+    fn syntax<T>(&mut self, parsed: &Parsed<T>, text: &str, id: SourceId) {
+        let said = parsed
+            .errors
+            .iter()
+            .map(|error: &SyntaxError| error.diagnostic(text));
+        self.all
+            .extend(said.map(|diagnostic| diagnostic.in_source(id)));
+    }
+
+    fn schema(&mut self, errors: &[SchemaError], id: SourceId) {
+        self.all
+            .extend(errors.iter().map(|error| error.diagnostic().in_source(id)));
+    }
+
+    fn macros(&mut self, errors: &[MacroError], id: SourceId) {
+        self.all
+            .extend(errors.iter().map(|error| error.diagnostic().in_source(id)));
+    }
+
+    fn findings(&mut self, findings: &[Finding], text: &str, id: SourceId) {
+        self.all.extend(
+            findings
+                .iter()
+                .map(|finding| finding.diagnostic(text).in_source(id)),
+        );
+    }
+
+    fn define(&mut self, file: &PolicyFile, id: SourceId) -> Library {
+        let (library, errors) = Library::define(file);
+        self.macros(&errors, id);
+        library
+    }
+
+    /// The warnings if there is nothing worse, else everything; in source order, one message of a kind
+    /// for a place.
+    fn finish(mut self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+        self.all
+            .sort_by_key(|d| (d.source, d.span.start, d.severity, d.span.end));
+        let mut seen = BTreeSet::new();
+        self.all.retain(|d| seen.insert((d.source, d.span, d.code)));
+        if self.all.iter().any(|d| d.severity == Severity::Error) {
+            Err(self.all)
+        } else {
+            Ok(self.all)
+        }
+    }
+}
+
+/// Positions of rules are those of [`ast::Item::Rule`]; definitions do not count.
+pub fn rule_count(file: &PolicyFile) -> usize {
+    file.items
+        .iter()
+        .filter(|item| matches!(item, ast::Item::Rule(_)))
+        .count()
+}

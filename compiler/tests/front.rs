@@ -1,0 +1,6 @@
+//! The front half of the compiler as an author meets it: schemas, macros, checks, and what they say.
+
+mod front {
+    mod box_examples;
+    mod screen;
+}
