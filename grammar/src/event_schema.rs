@@ -64,7 +64,9 @@ fn starts_part(lexemes: &[Lexeme<'_>], at: usize) -> bool {
         (Some(Token::Key(Key::Decision)), Some(Token::Key(Key::Event))) => {
             token(at + 2) == Some(Token::Lt)
         }
-        (Some(Token::Key(Key::MaxWindow)), Some(Token::Assign)) => true,
+        (Some(Token::Key(Key::MaxWindow)), Some(Token::Assign)) => {
+            matches!(token(at + 2), Some(Token::Int(_)))
+        }
         _ => false,
     }
 }

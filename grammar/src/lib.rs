@@ -14,6 +14,7 @@ mod event_schema;
 mod expr;
 mod literal;
 mod policy;
+pub mod print;
 mod recovery;
 mod rule;
 mod span;
