@@ -6,14 +6,18 @@
 
 #![forbid(unsafe_code)]
 
+pub mod automaton;
 pub mod check;
 pub mod compile;
 pub mod diagnostic;
+pub mod eval;
 pub mod event;
 pub mod explain;
 pub mod macros;
+pub mod monitor;
 mod nearest;
 pub mod schema;
+pub mod trace;
 pub mod value;
 
 pub use dogwood_grammar as grammar;

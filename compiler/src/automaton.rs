@@ -1,0 +1,24 @@
+//! Temporal leaves as networks of cells.
+//!
+//! ```text
+//! leaf ─ formula over slots ─ asks ─ cells ─ fed by events
+//!            (build, formula)         latest, relation, anchor, previous, window
+//! ```
+//!
+//! Each operator over the past is a *cell* whose state one event changes and one decision reads; nothing
+//! re-reads earlier events. Equal cells, whatever names they use, are one. What is asked of the request is
+//! not known when the past happens: a cell keeps its rows by the values matched, and where a condition
+//! could not be decided yet the row carries it along (see [`row`]). `solve` is the one evaluator, used both
+//! to bring cells up to date and to ask leaves.
+
+pub(crate) mod build;
+pub(crate) mod cell;
+pub(crate) mod formula;
+pub(crate) mod row;
+pub(crate) mod solve;
+pub(crate) mod store;
+pub(crate) mod table;
+pub(crate) mod value;
+pub(crate) mod window;
+
+pub use value::{decimal_text, parse_decimal};

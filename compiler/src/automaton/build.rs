@@ -1,0 +1,747 @@
+//! From a temporal leaf of the syntax tree to a formula over cells.
+//!
+//! Names become slots, request paths become parameters, pins become patterns, conjuncts are put in the order
+//! in which they are cheapest to join, and each operator over the past becomes a cell, shared with every
+//! equal one.
+
+use super::formula::{
+    BreakShape, CellDef, CellId, CellOp, EventTypeId, LOCAL, Matcher, Node, Pattern, Term, Use,
+};
+use super::row::{Arith, Cmp, Slot, Sym, Total};
+use super::value::{Interner, Val};
+use crate::schema::{EventId, EventSchema, PinValue};
+use crate::value::EntityUid;
+use dogwood_grammar::Span;
+use dogwood_grammar::ast;
+use indexmap::IndexSet;
+use smol_str::SmolStr;
+use std::collections::{BTreeSet, HashMap};
+
+/// Conjunctions longer than this keep the author's order.
+const LONG: usize = 64;
+
+/// A field path of the logged record.
+pub(crate) type Path = Vec<SmolStr>;
+
+/// Everything the leaves of a policy share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Network {
+    pub values: Interner,
+    pub cells: Vec<CellDef>,
+    ids: HashMap<CellDef, CellId>,
+    pub event_types: IndexSet<EventId>,
+    /// For each event type, the fields taken from its events.
+    pub fields: Vec<IndexSet<Path>>,
+    /// Request paths that leaves read.
+    pub params: IndexSet<PinValue>,
+    /// For each cell, the sets of columns (a bit each) by which rows are looked up.
+    pub indexes: Vec<BTreeSet<u64>>,
+}
+
+/// One `temporal { … }` of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    pub node: Node,
+    pub width: usize,
+    /// Slots filled from the request before anything is asked.
+    pub params: Vec<(Slot, usize)>,
+    pub span: Span,
+    /// The cells asked directly by this leaf, in the order of the text.
+    pub sites: Vec<Site>,
+}
+
+/// Where a leaf asks a cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    /// The operator with its operands, or the aggregate.
+    pub span: Span,
+    pub cell: Use,
+    /// For a window cell.
+    pub total: Option<Total>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Name {
+    Var(u32),
+    Param(usize),
+}
+
+/// The slot space of a leaf or cell under construction.
+#[derive(Default)]
+struct Frame {
+    names: IndexSet<Name>,
+    /// Slots bound by an `exists` or `for` of this frame.
+    local: BTreeSet<Slot>,
+    nested: bool,
+    sites: Vec<Site>,
+}
+
+impl Frame {
+    fn slot(&mut self, name: Name) -> Slot {
+        let (at, _) = self.names.insert_full(name);
+        Slot::try_from(at).unwrap_or(LOCAL)
+    }
+
+    fn params(&self) -> Vec<(Slot, usize)> {
+        let named = self.names.iter().enumerate();
+        named
+            .filter_map(|(at, name)| match name {
+                Name::Param(param) => Some((Slot::try_from(at).ok()?, *param)),
+                Name::Var(_) => None,
+            })
+            .collect()
+    }
+}
+
+struct Builder<'a> {
+    network: &'a mut Network,
+    events: &'a EventSchema,
+    /// Variables in scope, innermost last, each with a number of its own.
+    scope: Vec<(SmolStr, u32)>,
+    /// Variables no binder declares.
+    free: Vec<(SmolStr, u32)>,
+    next_var: u32,
+}
+
+impl Network {
+    pub fn leaf(&mut self, temporal: &ast::Temporal, events: &EventSchema) -> Leaf {
+        let mut builder = Builder {
+            network: self,
+            events,
+            scope: Vec::new(),
+            free: Vec::new(),
+            next_var: 0,
+        };
+        let mut frame = Frame::default();
+        let node = builder.condition(&temporal.body, &mut frame);
+        let params = frame.params();
+        let mut known: BTreeSet<Slot> = params.iter().map(|(slot, _)| *slot).collect();
+        self.note_lookups(&node, &mut known);
+        Leaf {
+            node,
+            width: frame.names.len(),
+            params,
+            span: temporal.span,
+            sites: frame.sites,
+        }
+    }
+
+    fn cell(&mut self, def: CellDef) -> CellId {
+        if let Some(&id) = self.ids.get(&def) {
+            return id;
+        }
+        let id = self.cells.len();
+        self.cells.push(def.clone());
+        self.indexes.push(BTreeSet::new());
+        // Lookups made while this cell is brought up to date: nothing of the request is known there.
+        let none = BTreeSet::new();
+        match &def.op {
+            CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
+                self.note_lookups(body, &mut none.clone());
+            }
+            CellOp::Since { left, right, .. } => {
+                self.note_lookups(right, &mut none.clone());
+                let mut anchored = right.bound(&self.cells);
+                self.note_lookups(left, &mut anchored);
+            }
+        }
+        self.ids.insert(def, id);
+        id
+    }
+
+    /// Registers by which columns each cell is asked, walking in the order of evaluation.
+    fn note_lookups(&mut self, node: &Node, known: &mut BTreeSet<Slot>) {
+        match node {
+            Node::And(parts) => {
+                for part in parts {
+                    self.note_lookups(part, known);
+                }
+            }
+            Node::Not(body) => self.note_lookups(body, &mut known.clone()),
+            Node::Exists(slot, body) => {
+                known.remove(slot);
+                self.note_lookups(body, known);
+                known.remove(slot);
+            }
+            Node::Match(_) | Node::Tp(_) => known.extend(node.free()),
+            Node::Bind(slot, term) => {
+                self.note_term_lookups(term, known);
+                known.insert(*slot);
+            }
+            Node::Compare(_, left, right) => {
+                self.note_term_lookups(left, known);
+                self.note_term_lookups(right, known);
+            }
+            Node::Cell(cell) => {
+                let Some(def) = self.cells.get(cell.cell) else {
+                    return;
+                };
+                let mut mask = 0u64;
+                for (at, column) in def.columns.iter().enumerate().take(64) {
+                    if cell
+                        .outer(*column)
+                        .is_some_and(|slot| known.contains(&slot))
+                    {
+                        mask |= 1 << at;
+                    }
+                }
+                let all = def.columns.len() == mask.count_ones() as usize;
+                if mask != 0
+                    && !all
+                    && let Some(masks) = self.indexes.get_mut(cell.cell)
+                {
+                    masks.insert(mask);
+                }
+                known.extend(node.bound(&self.cells));
+            }
+            Node::Never => {}
+        }
+    }
+
+    fn note_term_lookups(&mut self, term: &Term, known: &BTreeSet<Slot>) {
+        match term {
+            Term::Total { vars, body, .. } => {
+                let mut inner = known.clone();
+                inner.retain(|slot| !vars.contains(slot));
+                self.note_lookups(body, &mut inner);
+            }
+            Term::Arith(_, left, right) => {
+                self.note_term_lookups(left, known);
+                self.note_term_lookups(right, known);
+            }
+            Term::Known(_) | Term::Slot(_) | Term::Window { .. } => {}
+        }
+    }
+}
+
+impl Builder<'_> {
+    fn condition(&mut self, cond: &ast::Cond, frame: &mut Frame) -> Node {
+        match &cond.kind {
+            ast::CondKind::And(parts) => {
+                let parts = parts
+                    .iter()
+                    .map(|part| self.condition(part, frame))
+                    .collect();
+                self.conjunction(parts, frame)
+            }
+            ast::CondKind::Not(body) => Node::Not(Box::new(self.condition(body, frame))),
+            ast::CondKind::Exists { binder, body } => {
+                let var = self.fresh();
+                self.scope.push((binder.var.name.clone(), var));
+                let slot = frame.slot(Name::Var(var));
+                frame.local.insert(slot);
+                let body = self.condition(body, frame);
+                self.scope.pop();
+                Node::Exists(slot, Box::new(body))
+            }
+            ast::CondKind::Tp(var) => Node::Tp(self.variable(var, frame)),
+            ast::CondKind::Compare { op, left, right } => self.comparison(*op, left, right, frame),
+            ast::CondKind::Match(matcher) => self.matcher(matcher, frame),
+            ast::CondKind::Formerly { window, body } => {
+                let Some(window) = window.seconds() else {
+                    return Node::Never;
+                };
+                self.operator(cond.span, window, frame, |builder, inner| {
+                    CellOp::Formerly(builder.condition(body, inner))
+                })
+            }
+            ast::CondKind::Previous { window, body } => {
+                let Some(window) = window.seconds() else {
+                    return Node::Never;
+                };
+                self.operator(cond.span, window, frame, |builder, inner| {
+                    CellOp::Previous(builder.condition(body, inner))
+                })
+            }
+            ast::CondKind::Since {
+                left,
+                window,
+                right,
+            } => {
+                let Some(window) = window.seconds() else {
+                    return Node::Never;
+                };
+                self.operator(cond.span, window, frame, |builder, inner| {
+                    // The anchor comes first: it gives the left side its values.
+                    let right = builder.condition(right, inner);
+                    let left = builder.condition(left, inner);
+                    CellOp::Since {
+                        left,
+                        right,
+                        breaks: BreakShape::General,
+                    }
+                })
+            }
+            ast::CondKind::Call(_) | ast::CondKind::Param { .. } | ast::CondKind::Error => {
+                Node::Never
+            }
+        }
+    }
+
+    fn fresh(&mut self) -> u32 {
+        self.next_var += 1;
+        self.next_var
+    }
+
+    fn variable(&mut self, var: &ast::VarRef, frame: &mut Frame) -> Slot {
+        let mut names = self.scope.iter().rev().chain(&self.free);
+        let found = names.find(|(name, _)| *name == var.name);
+        let number = match found {
+            Some((_, number)) => *number,
+            None => {
+                // Free in the whole leaf: the check has rejected it; it binds nothing here.
+                let number = self.fresh();
+                self.free.push((var.name.clone(), number));
+                number
+            }
+        };
+        frame.slot(Name::Var(number))
+    }
+
+    fn param(&mut self, path: PinValue, frame: &mut Frame) -> Slot {
+        let (param, _) = self.network.params.insert_full(path);
+        frame.slot(Name::Param(param))
+    }
+
+    fn operator(
+        &mut self,
+        span: Span,
+        window: i64,
+        frame: &mut Frame,
+        op: impl FnOnce(&mut Self, &mut Frame) -> CellOp,
+    ) -> Node {
+        let nested = !frame.is_leaf();
+        let mut inner = Frame {
+            nested: true,
+            ..Frame::default()
+        };
+        let mut op = op(self, &mut inner);
+        if let CellOp::Since { left, breaks, .. } = &mut op
+            && !nested
+        {
+            *breaks = break_shape(left);
+        }
+        let cell = self.finish(op, window, inner, frame);
+        if !nested {
+            frame.sites.push(Site {
+                span,
+                cell: cell.clone(),
+                total: None,
+            });
+        }
+        Node::Cell(cell)
+    }
+
+    /// Makes the cell of a finished frame and links its slots to those of the surrounding frame.
+    fn finish(&mut self, op: CellOp, window: i64, inner: Frame, frame: &mut Frame) -> Use {
+        let mut slots = Vec::with_capacity(inner.names.len());
+        let mut columns = Vec::new();
+        for (at, name) in inner.names.iter().enumerate() {
+            let slot = Slot::try_from(at).unwrap_or(LOCAL);
+            if inner.local.contains(&slot) {
+                slots.push(LOCAL);
+            } else {
+                columns.push(slot);
+                slots.push(frame.slot(*name));
+            }
+        }
+        let def = CellDef {
+            op,
+            window,
+            width: inner.names.len(),
+            columns,
+        };
+        Use {
+            cell: self.network.cell(def),
+            slots,
+        }
+    }
+
+    fn matcher(&mut self, matcher: &ast::Matcher, frame: &mut Frame) -> Node {
+        let id = EventId {
+            action: EntityUid::new(matcher.event.ty.text(), matcher.event.action.value.clone()),
+            kind: matcher.event.kind.text.clone(),
+        };
+        let event = self.event_type(&id);
+        let mut patterns = Vec::new();
+        for field in matcher.fields() {
+            let path = field.path.iter().map(|word| word.text.clone()).collect();
+            let place = self.field(event, path);
+            let pattern = self.pattern(&field.term, frame);
+            patterns.push((place, pattern));
+        }
+        if let Some(derived) = self.events.events.get(&id) {
+            for pin in &derived.pins {
+                let place = self.field(event, pin.field.clone());
+                let slot = self.param(pin.value.clone(), frame);
+                patterns.push((place, Pattern::Slot(slot)));
+            }
+        }
+        patterns.sort_by_key(|(_, pattern)| match pattern {
+            Pattern::Never => 0,
+            Pattern::Const(_) => 1,
+            Pattern::Present | Pattern::Slot(_) => 2,
+        });
+        Node::Match(Matcher { event, patterns })
+    }
+
+    fn event_type(&mut self, id: &EventId) -> EventTypeId {
+        let at = match self.network.event_types.get_index_of(id) {
+            Some(at) => at,
+            None => {
+                self.network.fields.push(IndexSet::new());
+                self.network.event_types.insert_full(id.clone()).0
+            }
+        };
+        EventTypeId::try_from(at).unwrap_or(EventTypeId::MAX)
+    }
+
+    fn field(&mut self, event: EventTypeId, path: Path) -> usize {
+        match self.network.fields.get_mut(event as usize) {
+            Some(fields) => fields.insert_full(path).0,
+            None => usize::MAX,
+        }
+    }
+
+    fn pattern(&mut self, term: &ast::Term, frame: &mut Frame) -> Pattern {
+        if matches!(term.kind, ast::TermKind::Wildcard) {
+            return Pattern::Present;
+        }
+        match self.term(term, frame) {
+            Term::Known(Sym::Val(val)) => Pattern::Const(val),
+            Term::Slot(slot) => Pattern::Slot(slot),
+            _ => Pattern::Never,
+        }
+    }
+
+    fn comparison(
+        &mut self,
+        op: ast::CompareOp,
+        left: &ast::Term,
+        right: &ast::Term,
+        frame: &mut Frame,
+    ) -> Node {
+        let op = match op {
+            ast::CompareOp::Eq => Cmp::Eq,
+            ast::CompareOp::Ne => Cmp::Ne,
+            ast::CompareOp::Lt => Cmp::Lt,
+            ast::CompareOp::Le => Cmp::Le,
+            ast::CompareOp::Gt => Cmp::Gt,
+            ast::CompareOp::Ge => Cmp::Ge,
+        };
+        let is_var = |term: &ast::Term| matches!(term.kind, ast::TermKind::Var(_));
+        match (op, is_var(left), is_var(right)) {
+            (Cmp::Eq, true, false) => self.binding(left, right, frame),
+            (Cmp::Eq, false, true) => self.binding(right, left, frame),
+            _ => {
+                let left = self.term(left, frame);
+                let right = self.term(right, frame);
+                Node::Compare(op, left, right)
+            }
+        }
+    }
+
+    fn binding(&mut self, var: &ast::Term, value: &ast::Term, frame: &mut Frame) -> Node {
+        match self.term(var, frame) {
+            Term::Slot(slot) => Node::Bind(slot, self.term(value, frame)),
+            _ => Node::Never,
+        }
+    }
+
+    fn term(&mut self, term: &ast::Term, frame: &mut Frame) -> Term {
+        let known = |val: Val| Term::Known(Sym::Val(val));
+        match &term.kind {
+            ast::TermKind::Int(n) => known(Val::Int(*n)),
+            ast::TermKind::Bool(b) => known(Val::Bool(*b)),
+            ast::TermKind::Str(text) => known(self.network.values.string(text)),
+            ast::TermKind::Decimal(text) => known(self.network.values.decimal(&text.value)),
+            ast::TermKind::Entity(entity) => {
+                let uid = EntityUid::new(entity.ty.text(), entity.id.value.clone());
+                known(self.network.values.entity(&uid))
+            }
+            ast::TermKind::Array(items) => {
+                let mut vals = Vec::with_capacity(items.len());
+                for item in items {
+                    match self.term(item, frame) {
+                        Term::Known(Sym::Val(val)) => vals.push(val),
+                        _ => return Term::Known(Sym::Bottom),
+                    }
+                }
+                known(self.network.values.array(vals))
+            }
+            ast::TermKind::Context(path) => {
+                Term::Slot(self.param(PinValue::Context(words(path)), frame))
+            }
+            ast::TermKind::Scope {
+                root: ast::ScopeRoot::Principal,
+                path,
+            } => Term::Slot(self.param(PinValue::Principal(words(path)), frame)),
+            ast::TermKind::Scope {
+                root: ast::ScopeRoot::Resource,
+                path,
+            } => Term::Slot(self.param(PinValue::Resource(words(path)), frame)),
+            ast::TermKind::Var(var) => Term::Slot(self.variable(var, frame)),
+            ast::TermKind::Aggregate(aggregate) => self.aggregate(aggregate, frame),
+            ast::TermKind::Sum { rest, .. } if rest.len() > ast::MAX_DEPTH as usize => {
+                Term::Known(Sym::Bottom)
+            }
+            ast::TermKind::Product(factors) if factors.len() > ast::MAX_DEPTH as usize => {
+                Term::Known(Sym::Bottom)
+            }
+            ast::TermKind::Sum { first, rest } => {
+                let mut sum = self.term(first, frame);
+                for (op, operand) in rest {
+                    let op = match op {
+                        ast::SumOp::Add => Arith::Add,
+                        ast::SumOp::Sub => Arith::Sub,
+                    };
+                    let operand = self.term(operand, frame);
+                    sum = Term::Arith(op, Box::new(sum), Box::new(operand));
+                }
+                sum
+            }
+            ast::TermKind::Product(factors) => {
+                let mut factors = factors.iter();
+                let Some(first) = factors.next() else {
+                    return Term::Known(Sym::Bottom);
+                };
+                let mut product = self.term(first, frame);
+                for factor in factors {
+                    let factor = self.term(factor, frame);
+                    product = Term::Arith(Arith::Mul, Box::new(product), Box::new(factor));
+                }
+                product
+            }
+            ast::TermKind::Wildcard | ast::TermKind::Call(_) | ast::TermKind::Error => {
+                Term::Known(Sym::Bottom)
+            }
+        }
+    }
+
+    fn aggregate(&mut self, aggregate: &ast::Aggregate, frame: &mut Frame) -> Term {
+        let depth = self.scope.len();
+        let mut vars = Vec::new();
+        for binder in &aggregate.binders {
+            let var = self.fresh();
+            self.scope.push((binder.var.name.clone(), var));
+            vars.push(var);
+        }
+        let op = match &aggregate.op {
+            ast::AggregateOp::Count => Total::Count,
+            ast::AggregateOp::Sum(summand) => Total::Sum(
+                // The innermost of two binders of one name is meant.
+                aggregate
+                    .binders
+                    .iter()
+                    .rposition(|binder| binder.var.name == summand.name)
+                    .unwrap_or(usize::MAX),
+            ),
+        };
+        let term = match self.window_cell(aggregate, &vars, op, frame) {
+            Some(term) => term,
+            None => {
+                let slots: Vec<Slot> = vars.iter().map(|var| frame.slot(Name::Var(*var))).collect();
+                frame.local.extend(slots.iter().copied());
+                let body = self.condition(&aggregate.body, frame);
+                Term::Total {
+                    op,
+                    vars: slots,
+                    body: Box::new(body),
+                }
+            }
+        };
+        self.scope.truncate(depth);
+        term
+    }
+
+    /// The aggregate as one cell with a running total, if its body is `formerly` over a flat formula.
+    fn window_cell(
+        &mut self,
+        aggregate: &ast::Aggregate,
+        vars: &[u32],
+        op: Total,
+        frame: &mut Frame,
+    ) -> Option<Term> {
+        let ast::CondKind::Formerly { window, body } = &aggregate.body.kind else {
+            return None;
+        };
+        if !frame.is_leaf() {
+            return None;
+        }
+        let window = window.seconds()?;
+        let mut inner = Frame {
+            nested: true,
+            ..Frame::default()
+        };
+        // A cell of an abandoned body would stay behind; a flat body has none.
+        if !is_plain(body) {
+            return None;
+        }
+        let body = self.condition(body, &mut inner);
+        let bound = body.flat()?;
+        let counted: Vec<Slot> = vars
+            .iter()
+            .map(|var| {
+                inner
+                    .names
+                    .get_index_of(&Name::Var(*var))
+                    .map(|at| at as Slot)
+            })
+            .collect::<Option<_>>()?;
+        let outside = |slot: &Slot| !inner.local.contains(slot);
+        let all: Vec<Slot> = (0..inner.names.len() as Slot).filter(outside).collect();
+        if !all.iter().all(|slot| bound.contains(slot)) {
+            return None;
+        }
+        let sum = match op {
+            Total::Count => None,
+            Total::Sum(column) => Some(column),
+        };
+        let by_time_point = body.time_point_in(&counted);
+        let op_def = CellOp::Window {
+            body,
+            counted,
+            sum,
+            by_time_point,
+        };
+        let cell = self.finish(op_def, window, inner, frame);
+        let vars: Vec<Slot> = vars.iter().map(|var| frame.slot(Name::Var(*var))).collect();
+        frame.local.extend(vars.iter().copied());
+        frame.sites.push(Site {
+            span: aggregate.span,
+            cell: cell.clone(),
+            total: Some(op),
+        });
+        Some(Term::Window { op, vars, cell })
+    }
+
+    /// Orders conjuncts so that what binds comes before what asks, and few rows before many. The join of
+    /// rows does not depend on the order, as long as each filter comes after what binds its variables.
+    fn conjunction(&self, parts: Vec<Node>, frame: &Frame) -> Node {
+        let cells = &self.network.cells;
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Node::And(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        let mut waiting: Vec<(Node, BTreeSet<Slot>, BTreeSet<Slot>)> = flat
+            .into_iter()
+            .map(|part| {
+                let bound = part.bound(cells);
+                let demands = match &part {
+                    Node::Bind(_, term) => term.free(),
+                    _ => part.free().difference(&bound).copied().collect(),
+                };
+                (part, bound, demands)
+            })
+            .collect();
+        if waiting.len() > LONG {
+            // The author's order is a legal one.
+            return Node::And(waiting.into_iter().map(|(part, ..)| part).collect());
+        }
+        let mut known: BTreeSet<Slot> = frame.params().iter().map(|(slot, _)| *slot).collect();
+        let mut ordered = Vec::with_capacity(waiting.len());
+        while !waiting.is_empty() {
+            // Ready: nothing it asks for is still to be bound by another conjunct.
+            let ready = |at: usize, demands: &BTreeSet<Slot>| {
+                let to_come = |slot: &Slot| {
+                    let mut others = waiting.iter().enumerate().filter(|(other, _)| *other != at);
+                    others.any(|(_, (_, bound, _))| bound.contains(slot))
+                };
+                demands
+                    .iter()
+                    .all(|slot| known.contains(slot) || !to_come(slot))
+            };
+            let best = (0..waiting.len())
+                .filter_map(|at| {
+                    let (part, bound, demands) = waiting.get(at)?;
+                    let not_ready = !ready(at, demands);
+                    let all_known = bound.iter().all(|slot| known.contains(slot));
+                    Some((not_ready, rank(part, all_known), at))
+                })
+                .min();
+            let Some((.., at)) = best else { break };
+            let (part, bound, _) = waiting.remove(at);
+            known.extend(bound);
+            ordered.push(part);
+        }
+        Node::And(ordered)
+    }
+}
+
+fn rank(part: &Node, all_known: bool) -> u8 {
+    match part {
+        Node::Never => 0,
+        Node::Match(_) | Node::Tp(_) => 1,
+        Node::Bind(_, term) if !term.has_cells() => 2,
+        Node::Compare(..) | Node::Not(_) if !part.has_cells() => 3,
+        Node::Exists(..) if !part.has_cells() => 3,
+        Node::Cell(_) if all_known => 4,
+        Node::Bind(..) | Node::Compare(..) | Node::Not(_) => 5,
+        Node::Exists(..) | Node::And(_) => 6,
+        Node::Cell(_) => 7,
+    }
+}
+
+/// No operator over the past and no aggregate inside.
+fn is_plain(cond: &ast::Cond) -> bool {
+    match &cond.kind {
+        ast::CondKind::And(parts) => parts.iter().all(is_plain),
+        ast::CondKind::Not(body) | ast::CondKind::Exists { body, .. } => is_plain(body),
+        ast::CondKind::Compare { left, right, .. } => !has_aggregate(left) && !has_aggregate(right),
+        ast::CondKind::Tp(_) | ast::CondKind::Match(_) => true,
+        _ => false,
+    }
+}
+
+fn has_aggregate(term: &ast::Term) -> bool {
+    match &term.kind {
+        ast::TermKind::Aggregate(_) | ast::TermKind::Call(_) => true,
+        ast::TermKind::Sum { first, rest } => {
+            has_aggregate(first) || rest.iter().any(|(_, operand)| has_aggregate(operand))
+        }
+        ast::TermKind::Product(factors) => factors.iter().any(has_aggregate),
+        _ => false,
+    }
+}
+
+fn words(path: &[ast::Ident]) -> Path {
+    path.iter().map(|word| word.text.clone()).collect()
+}
+
+/// The cheapest way to keep track of what ends an anchor's life. Only for a cell that a leaf asks directly:
+/// the comparison with the breaks happens at the decision, when every key is known.
+fn break_shape(left: &Node) -> BreakShape {
+    let negated = |part: &Node| match part {
+        Node::Not(body) => Some((body.as_ref().clone(), flat_columns(body)?)),
+        _ => None,
+    };
+    let parts: Option<Vec<(Node, Vec<Slot>)>> = match left {
+        Node::And(parts) => parts.iter().map(negated).collect(),
+        other => negated(other).map(|part| vec![part]),
+    };
+    match parts {
+        Some(parts) => BreakShape::Negated(parts),
+        None => match flat_columns(left) {
+            Some(columns) => BreakShape::Run(columns),
+            None => BreakShape::General,
+        },
+    }
+}
+
+/// The slots seen outside that each row of a flat formula binds; nothing where a slot is left open.
+fn flat_columns(node: &Node) -> Option<Vec<Slot>> {
+    let bound = node.flat()?;
+    let free = node.free();
+    free.iter()
+        .all(|slot| bound.contains(slot))
+        .then(|| free.into_iter().collect())
+}
+
+impl Frame {
+    fn is_leaf(&self) -> bool {
+        !self.nested
+    }
+}

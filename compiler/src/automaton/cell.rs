@@ -1,0 +1,285 @@
+//! The state of cells, and how one event changes it.
+
+use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Node};
+use super::row::{Residual, Row, Slot, Sym};
+use super::solve::Moment;
+use super::store::{At, Store};
+use super::table::{Table, row_vals};
+use super::value::Val;
+use super::window::Counts;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub(crate) enum CellState {
+    Formerly(Table),
+    /// The rows of the last two events that had any.
+    Previous {
+        older: Option<Held>,
+        newer: Option<Held>,
+    },
+    Since {
+        anchors: Table,
+        breaks: Breaks,
+    },
+    Window(Counts),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub at: At,
+    pub rows: Arc<Vec<Row>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Breaks {
+    /// Anchors carry what they still need in their residual.
+    General,
+    /// For each negated part, its key to the last point at which it fired. The time is the clock then, not
+    /// the stamp: a break outlives every anchor before it.
+    Negated(Vec<Store<Arc<[Val]>>>),
+    /// The last run of steps at which the left side held for one key.
+    Run(Option<Run>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub key: Vec<Val>,
+    pub first: i64,
+    pub last: i64,
+}
+
+impl CellState {
+    pub fn new(def: &CellDef, masks: &BTreeSet<u64>) -> CellState {
+        match &def.op {
+            CellOp::Formerly(_) => CellState::Formerly(Table::new(masks)),
+            CellOp::Previous(_) => CellState::Previous {
+                older: None,
+                newer: None,
+            },
+            CellOp::Since { breaks, .. } => CellState::Since {
+                anchors: Table::new(masks),
+                breaks: match breaks {
+                    BreakShape::General => Breaks::General,
+                    BreakShape::Negated(parts) => {
+                        Breaks::Negated(parts.iter().map(|_| Store::default()).collect())
+                    }
+                    BreakShape::Run(_) => Breaks::Run(None),
+                },
+            },
+            CellOp::Window {
+                counted,
+                sum,
+                by_time_point,
+                ..
+            } => CellState::Window(Counts::new(def, counted, *sum, *by_time_point)),
+        }
+    }
+
+    /// Takes in the event of `moment`, whose earlier cells are up to date. No decision to come is earlier
+    /// than `floor`; `clock` is the latest stamp so far.
+    pub fn update(&mut self, def: &CellDef, moment: &Moment<'_>, floor: i64, clock: i64) {
+        let at = moment.at;
+        match (self, &def.op) {
+            (CellState::Formerly(table), CellOp::Formerly(body)) => {
+                for row in moment.rows(body, def.width) {
+                    table.insert(row, &def.columns, at, floor);
+                }
+            }
+            (CellState::Previous { older, newer }, CellOp::Previous(body)) => {
+                let rows = moment.rows(body, def.width);
+                if !rows.is_empty() {
+                    *older = newer.take();
+                    *newer = Some(Held {
+                        at,
+                        rows: Arc::new(rows),
+                    });
+                }
+            }
+            (
+                CellState::Since { anchors, breaks },
+                CellOp::Since {
+                    left,
+                    right,
+                    breaks: shape,
+                },
+            ) => {
+                match (breaks, shape) {
+                    (Breaks::Negated(stores), BreakShape::Negated(parts)) => {
+                        for (store, (part, columns)) in stores.iter_mut().zip(parts) {
+                            for key in moment.keys(part, def.width, columns) {
+                                store.insert(
+                                    &key,
+                                    At {
+                                        pos: at.pos,
+                                        time: clock,
+                                    },
+                                    clock,
+                                );
+                            }
+                        }
+                    }
+                    (Breaks::Run(run), BreakShape::Run(columns)) => {
+                        for key in moment.keys(left, def.width, columns) {
+                            extend(run, &key, at.pos);
+                        }
+                    }
+                    _ if anchors.len() > 0 && may_fail(left, moment.event) => {
+                        anchors.rework(&def.columns, def.width, floor, |row| {
+                            weaken(row, left, moment)
+                        });
+                    }
+                    _ => {}
+                }
+                for row in moment.rows(right, def.width) {
+                    anchors.insert(row, &def.columns, at, floor);
+                }
+            }
+            (CellState::Window(counts), CellOp::Window { body, .. }) => {
+                for row in moment.rows(body, def.width) {
+                    counts.insert(&row, at, floor);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Drops what no window reaches any more.
+    pub fn expire(&mut self, def: &CellDef, floor: i64) {
+        let limit = floor.saturating_sub(def.window);
+        match self {
+            CellState::Formerly(table) => table.expire(limit),
+            CellState::Previous { .. } => {}
+            CellState::Since { anchors, breaks } => {
+                anchors.expire(limit);
+                if let Breaks::Negated(stores) = breaks {
+                    // Anchors before a break may be stamped up to the clock at the break.
+                    for store in stores {
+                        store.expire(limit, |_, _| {});
+                    }
+                }
+            }
+            CellState::Window(counts) => counts.expire(limit),
+        }
+    }
+
+    /// The clock at which something may have to be dropped next.
+    pub fn deadline(&self, def: &CellDef) -> Option<i64> {
+        let oldest = match self {
+            CellState::Formerly(table) => table.oldest(),
+            CellState::Previous { .. } => None,
+            CellState::Since {
+                anchors,
+                breaks: Breaks::Negated(stores),
+            } => {
+                let broken = stores.iter().filter_map(Store::oldest);
+                broken.chain(anchors.oldest()).min()
+            }
+            CellState::Since { anchors, .. } => anchors.oldest(),
+            CellState::Window(counts) => counts.oldest(),
+        };
+        oldest.map(|time| time.saturating_add(def.window))
+    }
+
+    /// Rows and keys held.
+    pub fn len(&self) -> usize {
+        match self {
+            CellState::Formerly(table) => table.len(),
+            CellState::Previous { older, newer } => [older, newer]
+                .into_iter()
+                .flatten()
+                .map(|held| held.rows.len())
+                .sum(),
+            CellState::Since { anchors, breaks } => {
+                anchors.len()
+                    + match breaks {
+                        Breaks::General => 0,
+                        Breaks::Negated(stores) => stores.iter().map(Store::len).sum(),
+                        Breaks::Run(run) => usize::from(run.is_some()),
+                    }
+            }
+            CellState::Window(counts) => counts.len(),
+        }
+    }
+
+    pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
+        match self {
+            CellState::Formerly(table) => table.each_val(seen),
+            CellState::Previous { older, newer } => {
+                for held in [older, newer].into_iter().flatten() {
+                    for row in held.rows.iter() {
+                        row_vals(row, seen);
+                    }
+                }
+            }
+            CellState::Since { anchors, breaks } => {
+                anchors.each_val(seen);
+                match breaks {
+                    Breaks::General => {}
+                    Breaks::Negated(stores) => {
+                        for (key, _) in stores.iter().flat_map(Store::iter) {
+                            key.iter().for_each(|val| seen(*val));
+                        }
+                    }
+                    Breaks::Run(run) => {
+                        run.iter()
+                            .flat_map(|run| &run.key)
+                            .for_each(|val| seen(*val));
+                    }
+                }
+            }
+            CellState::Window(counts) => counts.each_val(seen),
+        }
+    }
+}
+
+fn extend(run: &mut Option<Run>, key: &[Val], pos: i64) {
+    match run {
+        Some(run) if run.last == pos - 1 && run.key == key => run.last = pos,
+        _ => {
+            *run = Some(Run {
+                key: key.to_vec(),
+                first: pos,
+                last: pos,
+            })
+        }
+    }
+}
+
+/// An anchor after one more step of the left side.
+fn weaken(row: Row, left: &Node, moment: &Moment<'_>) -> Option<Row> {
+    let holds = moment.condition(left, &row);
+    let mut row = row;
+    (row.require(holds) && row.residual != Residual::False).then_some(row)
+}
+
+/// Whether some row of the left side can be missing at this event.
+fn may_fail(left: &Node, event: Option<EventTypeId>) -> bool {
+    match left {
+        Node::Not(body) => can_fire(body, event),
+        Node::And(parts) => parts.iter().any(|part| may_fail(part, event)),
+        _ => true,
+    }
+}
+
+/// Whether a formula can have rows at an event of this type.
+pub(crate) fn can_fire(node: &Node, event: Option<EventTypeId>) -> bool {
+    match node {
+        Node::Match(matcher) => event == Some(matcher.event),
+        Node::And(parts) => parts.iter().all(|part| can_fire(part, event)),
+        Node::Exists(_, body) => can_fire(body, event),
+        Node::Never => false,
+        _ => true,
+    }
+}
+
+/// The values of these slots in a row that leaves none open.
+pub(crate) fn key_of(row: &Row, columns: &[Slot]) -> Option<Arc<[Val]>> {
+    columns
+        .iter()
+        .map(|column| match row.view(*column) {
+            Sym::Val(val) => Some(val),
+            _ => None,
+        })
+        .collect()
+}

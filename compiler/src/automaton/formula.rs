@@ -1,0 +1,376 @@
+//! Formulas over numbered slots, as the automata run them.
+//!
+//! A *frame* is the slot space of one temporal leaf or one cell. Inside a cell's frame the variables and
+//! request paths of the surrounding formula are just slots too, numbered by first occurrence; so two cells
+//! that differ only in names are equal, and the place of use says which of its own slots each one stands for.
+
+use super::row::{Arith, Cmp, Slot, Sym, Total};
+use super::value::Val;
+use std::collections::BTreeSet;
+
+pub(crate) type CellId = usize;
+
+/// Number of an (action, kind) that some matcher of the policy names.
+pub(crate) type EventTypeId = u32;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Node {
+    And(Vec<Node>),
+    Not(Box<Node>),
+    Exists(Slot, Box<Node>),
+    Match(Matcher),
+    Tp(Slot),
+    /// `x == term`: binds `x` where it has no value yet.
+    Bind(Slot, Term),
+    Compare(Cmp, Term, Term),
+    Cell(Use),
+    /// An unreadable part; the front end has reported it.
+    Never,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Matcher {
+    pub event: EventTypeId,
+    /// Constants first. The number is the place among the fields taken from this type of event.
+    pub patterns: Vec<(usize, Pattern)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Pattern {
+    Const(Val),
+    Slot(Slot),
+    Present,
+    Never,
+}
+
+/// A cell in a formula: for each slot of the cell's frame, the slot of this frame it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Use {
+    pub cell: CellId,
+    pub slots: Vec<Slot>,
+}
+
+/// In [`Use::slots`], a slot bound inside the cell.
+pub(crate) const LOCAL: Slot = Slot::MAX;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Term {
+    Known(Sym),
+    Slot(Slot),
+    Arith(Arith, Box<Term>, Box<Term>),
+    /// An aggregate evaluated from its rows.
+    Total {
+        op: Total,
+        vars: Vec<Slot>,
+        body: Box<Node>,
+    },
+    /// An aggregate a window cell keeps up to date.
+    Window {
+        op: Total,
+        vars: Vec<Slot>,
+        cell: Use,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CellOp {
+    Formerly(Node),
+    Previous(Node),
+    Since {
+        left: Node,
+        right: Node,
+        breaks: BreakShape,
+    },
+    /// `count`/`sum` over `formerly body`: the columns counted, those that select, and the summand.
+    Window {
+        body: Node,
+        counted: Vec<Slot>,
+        sum: Option<usize>,
+        by_time_point: bool,
+    },
+}
+
+/// How the left side of a `since` ends the life of an anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum BreakShape {
+    /// Every anchor is asked at every step where the left side may fail.
+    General,
+    /// The left side is `!b₁ && …`: each `bᵢ` binds exactly these slots when it fires.
+    Negated(Vec<(Node, Vec<Slot>)>),
+    /// The left side is one matcher that binds exactly these slots: the last unbroken run decides.
+    Run(Vec<Slot>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CellDef {
+    pub op: CellOp,
+    /// Seconds, both ends inside.
+    pub window: i64,
+    /// Slots of the frame, and those of them the surroundings see.
+    pub width: usize,
+    pub columns: Vec<Slot>,
+}
+
+/// The events after which something can have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Triggers {
+    All,
+    Types(BTreeSet<EventTypeId>),
+}
+
+impl Triggers {
+    fn union(self, other: Triggers) -> Triggers {
+        match (self, other) {
+            (Triggers::Types(mut a), Triggers::Types(b)) => {
+                a.extend(b);
+                Triggers::Types(a)
+            }
+            _ => Triggers::All,
+        }
+    }
+}
+
+impl Node {
+    /// The types of event at which this can have rows.
+    pub fn triggers(&self) -> Triggers {
+        match self {
+            Node::Match(matcher) => Triggers::Types(BTreeSet::from([matcher.event])),
+            Node::Never => Triggers::Types(BTreeSet::new()),
+            Node::Exists(_, body) => body.triggers(),
+            Node::And(parts) => {
+                let finite = parts.iter().filter_map(|part| match part.triggers() {
+                    Triggers::All => None,
+                    Triggers::Types(types) => Some(types),
+                });
+                match finite.reduce(|a, b| a.intersection(&b).copied().collect()) {
+                    Some(types) => Triggers::Types(types),
+                    None => Triggers::All,
+                }
+            }
+            _ => Triggers::All,
+        }
+    }
+
+    /// Slots that have a value in each row (the range-restricted variables), given the cells.
+    pub fn bound(&self, cells: &[CellDef]) -> BTreeSet<Slot> {
+        match self {
+            Node::And(parts) => parts.iter().flat_map(|part| part.bound(cells)).collect(),
+            Node::Exists(slot, body) => {
+                let mut bound = body.bound(cells);
+                bound.remove(slot);
+                bound
+            }
+            Node::Match(matcher) => matcher
+                .patterns
+                .iter()
+                .filter_map(|(_, pattern)| match pattern {
+                    Pattern::Slot(slot) => Some(*slot),
+                    _ => None,
+                })
+                .collect(),
+            Node::Tp(slot) | Node::Bind(slot, _) => BTreeSet::from([*slot]),
+            Node::Cell(cell) => {
+                let Some(def) = cells.get(cell.cell) else {
+                    return BTreeSet::new();
+                };
+                let inner = match &def.op {
+                    CellOp::Formerly(body) | CellOp::Previous(body) => body.bound(cells),
+                    CellOp::Since { right, .. } => right.bound(cells),
+                    CellOp::Window { .. } => BTreeSet::new(),
+                };
+                inner.iter().filter_map(|slot| cell.outer(*slot)).collect()
+            }
+            Node::Not(_) | Node::Compare(..) | Node::Never => BTreeSet::new(),
+        }
+    }
+
+    /// Every slot that occurs and is not bound by an `exists` or `for` inside.
+    pub fn free(&self) -> BTreeSet<Slot> {
+        match self {
+            Node::And(parts) => parts.iter().flat_map(Node::free).collect(),
+            Node::Not(body) => body.free(),
+            Node::Exists(slot, body) => {
+                let mut free = body.free();
+                free.remove(slot);
+                free
+            }
+            Node::Match(matcher) => matcher
+                .patterns
+                .iter()
+                .filter_map(|(_, pattern)| match pattern {
+                    Pattern::Slot(slot) => Some(*slot),
+                    _ => None,
+                })
+                .collect(),
+            Node::Tp(slot) => BTreeSet::from([*slot]),
+            Node::Bind(slot, term) => {
+                let mut free = term.free();
+                free.insert(*slot);
+                free
+            }
+            Node::Compare(_, left, right) => {
+                let mut free = left.free();
+                free.extend(right.free());
+                free
+            }
+            Node::Cell(cell) => cell.outer_slots().collect(),
+            Node::Never => BTreeSet::new(),
+        }
+    }
+
+    /// Whether it reads cells.
+    pub fn has_cells(&self) -> bool {
+        match self {
+            Node::And(parts) => parts.iter().any(Node::has_cells),
+            Node::Not(body) | Node::Exists(_, body) => body.has_cells(),
+            Node::Bind(_, term) => term.has_cells(),
+            Node::Compare(_, left, right) => left.has_cells() || right.has_cells(),
+            Node::Cell(_) => true,
+            Node::Match(_) | Node::Tp(_) | Node::Never => false,
+        }
+    }
+
+    /// For a *flat* formula, which depends on one event only and leaves nothing open, the slots each of
+    /// its rows binds: matchers, `tp` and comparisons of what these bind.
+    pub fn flat(&self) -> Option<BTreeSet<Slot>> {
+        let mut bound = BTreeSet::new();
+        self.flat_into(&mut bound).then_some(bound)
+    }
+
+    fn flat_into(&self, bound: &mut BTreeSet<Slot>) -> bool {
+        match self {
+            Node::And(parts) => parts.iter().all(|part| part.flat_into(bound)),
+            Node::Exists(slot, body) => {
+                let flat = body.flat_into(bound);
+                bound.remove(slot);
+                flat
+            }
+            Node::Match(_) | Node::Tp(_) => {
+                bound.extend(self.free());
+                true
+            }
+            Node::Bind(slot, term) => {
+                let flat = term.flat(bound);
+                bound.insert(*slot);
+                flat
+            }
+            Node::Compare(_, left, right) => left.flat(bound) && right.flat(bound),
+            Node::Not(body) => {
+                let mut inner = bound.clone();
+                body.flat_into(&mut inner) && inner == *bound
+            }
+            Node::Never => true,
+            Node::Cell(_) => false,
+        }
+    }
+
+    /// Whether some `tp` in a flat formula binds one of these slots.
+    pub fn time_point_in(&self, slots: &[Slot]) -> bool {
+        match self {
+            Node::And(parts) => parts.iter().any(|part| part.time_point_in(slots)),
+            Node::Exists(_, body) => body.time_point_in(slots),
+            Node::Tp(slot) => slots.contains(slot),
+            _ => false,
+        }
+    }
+}
+
+impl Term {
+    pub fn free(&self) -> BTreeSet<Slot> {
+        match self {
+            Term::Known(_) => BTreeSet::new(),
+            Term::Slot(slot) => BTreeSet::from([*slot]),
+            Term::Arith(_, left, right) => {
+                let mut free = left.free();
+                free.extend(right.free());
+                free
+            }
+            Term::Total { vars, body, .. } => body
+                .free()
+                .into_iter()
+                .filter(|slot| !vars.contains(slot))
+                .collect(),
+            Term::Window { vars, cell, .. } => cell
+                .outer_slots()
+                .filter(|slot| !vars.contains(slot))
+                .collect(),
+        }
+    }
+
+    pub fn has_cells(&self) -> bool {
+        match self {
+            Term::Known(_) | Term::Slot(_) => false,
+            Term::Arith(_, left, right) => left.has_cells() || right.has_cells(),
+            Term::Total { .. } | Term::Window { .. } => true,
+        }
+    }
+
+    fn flat(&self, bound: &BTreeSet<Slot>) -> bool {
+        match self {
+            Term::Known(sym) => matches!(sym, Sym::Val(_)),
+            Term::Slot(slot) => bound.contains(slot),
+            Term::Arith(..) | Term::Total { .. } | Term::Window { .. } => false,
+        }
+    }
+}
+
+impl Use {
+    /// The slot of the using frame a slot of the cell stands for.
+    pub fn outer(&self, slot: Slot) -> Option<Slot> {
+        self.slots
+            .get(slot as usize)
+            .copied()
+            .filter(|outer| *outer != LOCAL)
+    }
+
+    pub fn outer_slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.slots.iter().copied().filter(|slot| *slot != LOCAL)
+    }
+}
+
+impl CellDef {
+    pub fn triggers(&self) -> Triggers {
+        match &self.op {
+            CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
+                body.triggers()
+            }
+            CellOp::Since {
+                left,
+                right,
+                breaks,
+            } => {
+                let may_break = match breaks {
+                    BreakShape::Negated(parts) => parts
+                        .iter()
+                        .map(|(part, _)| part.triggers())
+                        .fold(Triggers::Types(BTreeSet::new()), Triggers::union),
+                    BreakShape::Run(_) => left.triggers(),
+                    BreakShape::General => failure_triggers(left),
+                };
+                right.triggers().union(may_break)
+            }
+        }
+    }
+
+    /// Whether its rows bind all columns and leave nothing open.
+    pub fn flat(&self) -> bool {
+        match &self.op {
+            CellOp::Formerly(body) => body
+                .flat()
+                .is_some_and(|bound| self.columns.iter().all(|c| bound.contains(c))),
+            _ => false,
+        }
+    }
+}
+
+/// The types of event at which a left side can fail to hold.
+fn failure_triggers(left: &Node) -> Triggers {
+    match left {
+        Node::Not(body) => body.triggers(),
+        Node::And(parts) => parts
+            .iter()
+            .map(failure_triggers)
+            .fold(Triggers::Types(BTreeSet::new()), Triggers::union),
+        _ => Triggers::All,
+    }
+}

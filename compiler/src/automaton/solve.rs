@@ -1,0 +1,338 @@
+//! The rows of a formula at one point of the history (language reference, "Formal semantics"), with slots
+//! that may still be unknown.
+
+use super::cell::{Breaks, CellState, key_of};
+use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Matcher, Node, Pattern, Term, Use};
+use super::row::{Cmp, Residual, Row, Slot, Sym, Total, arith, total};
+use super::store::{At, Times, in_window};
+use super::table::{Found, Table};
+use super::value::Val;
+use std::sync::Arc;
+
+/// Longer conjunctions are joined part by part instead of row by row, to bound the stack.
+const DEEP: usize = 6;
+
+/// One point of the history, with the cells brought up to it.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment<'a> {
+    pub defs: &'a [CellDef],
+    pub states: &'a [CellState],
+    pub event: Option<EventTypeId>,
+    /// The fields that matchers of this event type read.
+    pub fields: &'a [Option<Val>],
+    pub at: At,
+}
+
+/// Takes a row; true to stop.
+type Emit<'e> = &'e mut dyn FnMut(Row) -> bool;
+
+impl Moment<'_> {
+    /// Whether the formula has a row, everything it asks for being known.
+    pub fn holds(&self, node: &Node, row: Row) -> bool {
+        self.each(node, row, &mut |mut row| {
+            row.settle() && row.residual == Residual::True
+        })
+    }
+
+    /// All rows of a formula of which nothing is known.
+    pub fn rows(&self, node: &Node, width: usize) -> Vec<Row> {
+        let mut rows = Vec::new();
+        if super::cell::can_fire(node, self.event) {
+            self.each(node, Row::unknown(width), &mut |mut row| {
+                if row.settle() {
+                    rows.push(row);
+                }
+                false
+            });
+        }
+        rows
+    }
+
+    /// The rows of a flat formula as values of its columns.
+    pub fn keys(&self, node: &Node, width: usize, columns: &[Slot]) -> Vec<Arc<[Val]>> {
+        self.rows(node, width)
+            .iter()
+            .filter_map(|row| key_of(row, columns))
+            .collect()
+    }
+
+    /// The condition under which the formula has a row that extends this one.
+    pub fn condition(&self, node: &Node, row: &Row) -> Residual {
+        let mut base = row.clone();
+        base.residual = Residual::True;
+        let mut ways = Vec::new();
+        let certain = self.each(node, base.clone(), &mut |mut found| {
+            if !found.settle() {
+                return false;
+            }
+            let condition = found.condition_over(&base);
+            let certain = condition == Residual::True;
+            ways.push(condition);
+            certain
+        });
+        if certain {
+            Residual::True
+        } else {
+            Residual::any(ways)
+        }
+    }
+
+    fn each(&self, node: &Node, mut row: Row, emit: Emit<'_>) -> bool {
+        match node {
+            Node::And(parts) => self.each_of(parts, row, emit),
+            Node::Not(body) => {
+                let condition = self.condition(body, &row).negate();
+                row.require(condition) && emit(row)
+            }
+            Node::Exists(slot, body) => {
+                row.set(*slot, None);
+                self.each(body, row, &mut |mut row| {
+                    if !row.settle() {
+                        return false;
+                    }
+                    row.set(*slot, None);
+                    emit(row)
+                })
+            }
+            Node::Match(matcher) => self.matches(matcher, &mut row) && emit(row),
+            Node::Tp(slot) => {
+                let now = Sym::Val(Val::Int(self.at.pos));
+                row.unify(row.view(*slot), now) && emit(row)
+            }
+            Node::Bind(slot, term) => {
+                let value = self.term(term, &row);
+                row.bind(*slot, value) && emit(row)
+            }
+            Node::Compare(op, left, right) => {
+                let left = self.term(left, &row);
+                let right = self.term(right, &row);
+                let holds = match op {
+                    Cmp::Eq => row.unify(left, right),
+                    op => row.require(Residual::compare(*op, left, right)),
+                };
+                holds && emit(row)
+            }
+            Node::Cell(cell) => self.each_of_cell(cell, row, emit),
+            Node::Never => false,
+        }
+    }
+
+    fn each_of(&self, parts: &[Node], row: Row, emit: Emit<'_>) -> bool {
+        if parts.len() > DEEP {
+            let (early, late) = parts.split_at(parts.len() - DEEP);
+            let mut rows = vec![row];
+            for part in early {
+                let mut joined = Vec::new();
+                for row in rows {
+                    self.each(part, row, &mut |row| {
+                        joined.push(row);
+                        false
+                    });
+                }
+                rows = joined;
+            }
+            return rows.into_iter().any(|row| self.each_of(late, row, emit));
+        }
+        match parts.split_first() {
+            None => emit(row),
+            Some((first, [])) => self.each(first, row, emit),
+            Some((first, rest)) => self.each(first, row, &mut |row| self.each_of(rest, row, emit)),
+        }
+    }
+
+    fn matches(&self, matcher: &Matcher, row: &mut Row) -> bool {
+        if self.event != Some(matcher.event) {
+            return false;
+        }
+        matcher.patterns.iter().all(|(place, pattern)| {
+            let Some(Some(val)) = self.fields.get(*place) else {
+                return false;
+            };
+            match pattern {
+                Pattern::Present => true,
+                Pattern::Const(constant) => constant == val,
+                Pattern::Slot(slot) => row.unify(row.view(*slot), Sym::Val(*val)),
+                Pattern::Never => false,
+            }
+        })
+    }
+
+    fn each_of_cell(&self, cell: &Use, row: Row, emit: Emit<'_>) -> bool {
+        let (Some(def), Some(state)) = (self.defs.get(cell.cell), self.states.get(cell.cell))
+        else {
+            return false;
+        };
+        match state {
+            CellState::Formerly(table) => {
+                self.each_found(def, cell, table, row, &mut |row, times| {
+                    times
+                        .iter()
+                        .any(|at| in_window(at.time, self.at.time, def.window))
+                        && emit(row)
+                })
+            }
+            CellState::Since { anchors, breaks } => {
+                self.each_found(def, cell, anchors, row, &mut |row, times| {
+                    let unbroken = self.unbroken_from(def, cell, breaks, &row);
+                    let live = |at: &At| {
+                        at.pos >= unbroken && in_window(at.time, self.at.time, def.window)
+                    };
+                    times.iter().any(live) && emit(row)
+                })
+            }
+            CellState::Previous { older, newer } => {
+                let mut held = [newer, older].into_iter().flatten();
+                let Some(held) = held.find(|held| held.at.pos == self.at.pos - 1) else {
+                    return false;
+                };
+                in_window(held.at.time, self.at.time, def.window)
+                    && held.rows.iter().any(|stored| {
+                        let mut row = row.clone();
+                        join(&mut row, stored, def, cell) && emit(row)
+                    })
+            }
+            CellState::Window(_) => false,
+        }
+    }
+
+    /// The rows of a table joined with this one, each with its points.
+    fn each_found(
+        &self,
+        def: &CellDef,
+        cell: &Use,
+        table: &Table,
+        row: Row,
+        visit: &mut dyn FnMut(Row, &Times) -> bool,
+    ) -> bool {
+        let mut known = Vec::with_capacity(def.columns.len());
+        let mut missing = false;
+        for column in &def.columns {
+            let view = cell
+                .outer(*column)
+                .map_or(Sym::Bottom, |slot| row.view(slot));
+            missing |= view == Sym::Bottom;
+            known.push(match view {
+                Sym::Val(val) => Some(val),
+                _ => None,
+            });
+        }
+        table.find(&known, missing, |found| match found {
+            Found::Plain(vals, times) => {
+                let mut row = row.clone();
+                let agrees = def.columns.iter().zip(vals).all(|(column, val)| {
+                    let outer = cell.outer(*column);
+                    outer.is_some_and(|slot| row.unify(row.view(slot), Sym::Val(*val)))
+                });
+                agrees && visit(row, times)
+            }
+            Found::Open(stored, times) => {
+                let mut row = row.clone();
+                join(&mut row, stored, def, cell) && visit(row, times)
+            }
+        })
+    }
+
+    /// The position before which an anchor with the keys of this row has been broken.
+    pub fn unbroken_from(&self, def: &CellDef, cell: &Use, breaks: &Breaks, row: &Row) -> i64 {
+        let CellOp::Since { breaks: shape, .. } = &def.op else {
+            return i64::MIN;
+        };
+        let key = |columns: &[Slot]| -> Option<Vec<Val>> {
+            columns
+                .iter()
+                .map(|column| row.known(cell.outer(*column)?))
+                .collect()
+        };
+        match (breaks, shape) {
+            (Breaks::Negated(stores), BreakShape::Negated(parts)) => {
+                let last = stores
+                    .iter()
+                    .zip(parts)
+                    .filter_map(|(store, (_, columns))| {
+                        store.get(key(columns)?.as_slice())?.last().map(|at| at.pos)
+                    });
+                last.max().unwrap_or(i64::MIN)
+            }
+            (Breaks::Run(run), BreakShape::Run(columns)) => match run {
+                Some(run)
+                    if run.last == self.at.pos && key(columns).is_some_and(|k| k == run.key) =>
+                {
+                    run.first - 1
+                }
+                _ => self.at.pos,
+            },
+            _ => i64::MIN,
+        }
+    }
+
+    pub fn term(&self, term: &Term, row: &Row) -> Sym {
+        match term {
+            Term::Known(sym) => sym.clone(),
+            Term::Slot(slot) => row.view(*slot),
+            Term::Arith(op, left, right) => arith(*op, self.term(left, row), self.term(right, row)),
+            Term::Total { op, vars, body } => self.total(*op, vars, body, row),
+            Term::Window { vars: _, cell, .. } => {
+                Sym::Val(Val::Int(self.window(cell, row).unwrap_or(0)))
+            }
+        }
+    }
+
+    fn total(&self, op: Total, vars: &[Slot], body: &Node, row: &Row) -> Sym {
+        let mut base = row.clone();
+        base.residual = Residual::True;
+        for var in vars {
+            base.set(*var, None);
+        }
+        let mut tuples = Vec::new();
+        self.each(body, base.clone(), &mut |mut found| {
+            if found.settle() {
+                let tuple: Vec<Sym> = vars.iter().map(|var| found.view(*var)).collect();
+                for var in vars {
+                    found.set(*var, None);
+                }
+                tuples.push((found.condition_over(&base), tuple));
+            }
+            false
+        });
+        total(op, tuples)
+    }
+
+    /// The running total of a window cell; nothing where a key is missing.
+    fn window(&self, cell: &Use, row: &Row) -> Option<i64> {
+        let def = self.defs.get(cell.cell)?;
+        let CellState::Window(counts) = self.states.get(cell.cell)? else {
+            return None;
+        };
+        let key = self.window_key(cell, row)?;
+        Some(counts.value(&key, self.at.time, def.window))
+    }
+
+    pub fn window_key(&self, cell: &Use, row: &Row) -> Option<Vec<Val>> {
+        let CellState::Window(counts) = self.states.get(cell.cell)? else {
+            return None;
+        };
+        counts
+            .keyed
+            .iter()
+            .map(|column| row.known(cell.outer(*column)?))
+            .collect()
+    }
+}
+
+/// Adds what a stored row says to a row of the using frame.
+pub(crate) fn join(row: &mut Row, stored: &Row, def: &CellDef, cell: &Use) -> bool {
+    for column in &def.columns {
+        let Some(Some(sym)) = stored.vals.get(*column as usize) else {
+            continue;
+        };
+        let Some(outer) = cell.outer(*column) else {
+            return false;
+        };
+        let sym = sym.rename(&cell.slots).resolve(row);
+        if !row.bind(outer, sym) {
+            return false;
+        }
+    }
+    let residual = stored.residual.rename(&cell.slots).resolve(row);
+    row.require(residual)
+}

@@ -1,0 +1,15 @@
+//! Evaluation of rule conditions: Cedar expressions whose temporal blocks are already known to be numbered
+//! leaves (language reference, "What of Cedar is supported").
+//!
+//! A condition is compiled once per policy and evaluated against one decision event at a time. Evaluation
+//! never panics: what Cedar calls an evaluation error is an [`EvalError`], and the rule is skipped.
+
+pub mod entities;
+pub mod error;
+mod extension;
+mod guard;
+mod value;
+
+pub use error::EvalError;
+pub(crate) use guard::{Guard, Request, compile, is_true};
+pub(crate) use value::check_record;

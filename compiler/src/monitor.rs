@@ -1,0 +1,237 @@
+//! The monitor: takes one event at a time and decides, without looking back at earlier ones.
+//!
+//! ```text
+//! event ─ partition (universal pin) ─ history: fields ─ cells ─ rules of the action ─ Decision
+//! ```
+//!
+//! A [`Policy`] is compiled once and shared; a [`Monitor`] is its state over one history. Memory follows
+//! what the windows hold: rows, idle partitions and interned values go when no decision can reach them.
+
+mod decide;
+mod history;
+mod policy;
+mod report;
+
+pub use decide::{Decision, RuleError, Verdict};
+pub use policy::{CellKind, CellSummary, Cost, Policy};
+pub use report::{LeafReport, Size, Witness};
+
+use crate::automaton::value::{Interner, Val};
+use crate::eval::EvalError;
+use crate::event::Event;
+use history::History;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// How many seconds the time stamp of an event may lie before the latest one so far.
+    pub lateness: i64,
+}
+
+/// Why an event was not taken in. The history is as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepError {
+    /// The event is stamped further back than the monitor remembers exactly.
+    Late {
+        time: i64,
+        clock: i64,
+        lateness: i64,
+    },
+}
+
+impl fmt::Display for StepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StepError::Late {
+            time,
+            clock,
+            lateness,
+        } = self;
+        write!(
+            f,
+            "the event is stamped {time}, more than {lateness}s before the latest, {clock}"
+        )
+    }
+}
+
+impl std::error::Error for StepError {}
+
+/// The state of a policy over one history.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    policy: Arc<Policy>,
+    lateness: i64,
+    /// The latest stamp so far.
+    clock: i64,
+    values: Interner,
+    /// By the pinned field under a universal pin, else one.
+    partitions: HashMap<Option<Val>, History>,
+    /// When a partition may be dropped at the earliest.
+    idle: BinaryHeap<Reverse<(i64, Option<Val>)>>,
+}
+
+impl Monitor {
+    pub fn new(policy: Arc<Policy>, config: Config) -> Monitor {
+        let values = policy.network.values.clone();
+        Monitor {
+            policy,
+            lateness: config.lateness.max(0),
+            clock: i64::MIN,
+            values,
+            partitions: HashMap::new(),
+            idle: BinaryHeap::new(),
+        }
+    }
+
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// Appends an event to the history, and decides if it is of a decision kind.
+    pub fn step(&mut self, event: &Event) -> Result<Option<Decision>, StepError> {
+        let key = self.append(event)?;
+        if !self.policy.decides(&event.kind) {
+            return Ok(None);
+        }
+        let Some(history) = self.partitions.get(&key) else {
+            return Ok(None);
+        };
+        Ok(Some(decide::decide(
+            &self.policy,
+            history,
+            &mut self.values,
+            event,
+        )))
+    }
+
+    /// What the decision would be, recording nothing. A late event is denied.
+    pub fn decide_only(&self, event: &Event) -> Decision {
+        let mut fork = self.fork(event);
+        match fork.append(event) {
+            Ok(key) => match fork.partitions.get(&key) {
+                Some(history) => decide::decide(&fork.policy, history, &mut fork.values, event),
+                None => Decision::refused(EvalError::NotEvaluable),
+            },
+            Err(StepError::Late { time, clock, .. }) => {
+                Decision::refused(EvalError::Late { time, clock })
+            }
+        }
+    }
+
+    fn append(&mut self, event: &Event) -> Result<Option<Val>, StepError> {
+        if event.time < self.clock.saturating_sub(self.lateness) {
+            let (clock, lateness) = (self.clock, self.lateness);
+            return Err(StepError::Late {
+                time: event.time,
+                clock,
+                lateness,
+            });
+        }
+        self.clock = self.clock.max(event.time);
+        let floor = self.clock.saturating_sub(self.lateness);
+        self.drop_idle(floor);
+        if self.values.sweep_due() {
+            self.sweep();
+        }
+        let policy = Arc::clone(&self.policy);
+        let key = self.partition(event);
+        let idle = &mut self.idle;
+        let until = self.clock.saturating_add(policy.longest_window);
+        let history = self.partitions.entry(key).or_insert_with(|| {
+            idle.push(Reverse((until, key)));
+            History::new(&policy)
+        });
+        history.append(&policy, &mut self.values, event, floor, self.clock);
+        Ok(key)
+    }
+
+    /// The key of the event's partition.
+    fn partition(&mut self, event: &Event) -> Option<Val> {
+        let policy = Arc::clone(&self.policy);
+        let pin = policy.service.events.universal_pin.as_ref()?;
+        let value = at(&event.logged, &pin.field)?;
+        Some(self.values.value(value))
+    }
+
+    fn drop_idle(&mut self, floor: i64) {
+        while let Some(&Reverse((until, key))) = self.idle.peek()
+            && until < floor
+        {
+            self.idle.pop();
+            let Some(history) = self.partitions.get(&key) else {
+                continue;
+            };
+            let until = history.clock.saturating_add(self.policy.longest_window);
+            if until < floor {
+                self.partitions.remove(&key);
+            } else {
+                self.idle.push(Reverse((until, key)));
+            }
+        }
+    }
+
+    fn sweep(&mut self) {
+        let mut live: Vec<Val> = self.partitions.keys().flatten().copied().collect();
+        for history in self.partitions.values() {
+            history.each_val(&mut |val| live.push(val));
+        }
+        self.values.sweep(live);
+    }
+
+    /// A monitor with the history this event belongs to, to try things on.
+    fn fork(&self, event: &Event) -> Monitor {
+        let mut fork = Monitor {
+            policy: Arc::clone(&self.policy),
+            lateness: self.lateness,
+            clock: self.clock,
+            values: self.values.clone(),
+            partitions: HashMap::new(),
+            idle: BinaryHeap::new(),
+        };
+        let key = fork.partition(event);
+        if let Some(history) = self.partitions.get(&key) {
+            fork.partitions.insert(key, history.clone());
+        }
+        fork
+    }
+}
+
+/// The value at a path of the logged record.
+fn at<'v>(
+    record: &'v crate::value::Record,
+    path: &[smol_str::SmolStr],
+) -> Option<&'v crate::value::Value> {
+    let (first, rest) = path.split_first()?;
+    record.get(first)?.at(rest)
+}
+
+/// Runs a whole trace: for each decision its position in the trace, its time and what was decided.
+pub fn replay(policy: Arc<Policy>, events: &[Event]) -> Vec<(usize, i64, Decision)> {
+    let mut monitor = Monitor::new(
+        policy,
+        Config {
+            lateness: lateness(events),
+        },
+    );
+    let mut decisions = Vec::new();
+    for (position, event) in events.iter().enumerate() {
+        // Never late: the lateness is that of this very trace.
+        if let Ok(Some(decision)) = monitor.step(event) {
+            decisions.push((position, event.time, decision));
+        }
+    }
+    decisions
+}
+
+/// How far back in time the stamps of a trace step at most.
+pub fn lateness(events: &[Event]) -> i64 {
+    let mut clock = i64::MIN;
+    let mut lateness = 0;
+    for event in events {
+        clock = clock.max(event.time);
+        lateness = lateness.max(clock.saturating_sub(event.time));
+    }
+    lateness
+}

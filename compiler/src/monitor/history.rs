@@ -1,0 +1,145 @@
+//! The state of one partition.
+
+use super::at;
+use super::policy::Policy;
+use crate::automaton::cell::CellState;
+use crate::automaton::formula::{CellId, EventTypeId};
+use crate::automaton::solve::Moment;
+use crate::automaton::store::At;
+use crate::automaton::value::{Interner, Val};
+use crate::event::Event;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    pub states: Vec<CellState>,
+    /// When a cell has something to drop; at most one entry a cell.
+    due: BinaryHeap<Reverse<(i64, CellId)>>,
+    armed: Vec<bool>,
+    /// Of the next event.
+    next: i64,
+    /// The monitor's clock at the last event.
+    pub clock: i64,
+    /// The last event: its point, its type, and its fields as the matchers of that type take them.
+    pub at: At,
+    pub event: Option<EventTypeId>,
+    pub fields: Vec<Option<Val>>,
+    /// The most recent event of each type that a matcher names.
+    pub recent: BTreeMap<EventTypeId, Arc<Event>>,
+}
+
+impl History {
+    pub fn new(policy: &Policy) -> History {
+        let network = &policy.network;
+        let states = network
+            .cells
+            .iter()
+            .zip(&network.indexes)
+            .map(|(def, masks)| CellState::new(def, masks))
+            .collect();
+        History {
+            states,
+            due: BinaryHeap::new(),
+            armed: vec![false; network.cells.len()],
+            next: 0,
+            clock: i64::MIN,
+            at: At { pos: 0, time: 0 },
+            event: None,
+            fields: Vec::new(),
+            recent: BTreeMap::new(),
+        }
+    }
+
+    pub fn append(
+        &mut self,
+        policy: &Policy,
+        values: &mut Interner,
+        event: &Event,
+        floor: i64,
+        clock: i64,
+    ) {
+        let defs = policy.network.cells.as_slice();
+        self.expire(policy, floor);
+        self.clock = clock;
+        self.at = At {
+            pos: self.next,
+            time: event.time,
+        };
+        self.next += 1;
+        self.event = policy.event_type(event);
+        self.fields.clear();
+        if let Some(event_type) = self.event {
+            let paths = policy.network.fields.get(event_type as usize);
+            let values = paths
+                .into_iter()
+                .flatten()
+                .map(|path| at(&event.logged, path).map(|value| values.value(value)));
+            self.fields.extend(values);
+            self.recent.insert(event_type, Arc::new(event.clone()));
+        }
+        for &cell in policy.triggered(self.event) {
+            let (earlier, rest) = self.states.split_at_mut(cell);
+            let (Some(state), Some(def)) = (rest.first_mut(), defs.get(cell)) else {
+                continue;
+            };
+            let moment = Moment {
+                defs,
+                states: earlier,
+                event: self.event,
+                fields: &self.fields,
+                at: self.at,
+            };
+            state.update(def, &moment, floor, clock);
+            let Some(armed) = self.armed.get_mut(cell) else {
+                continue;
+            };
+            if !*armed && let Some(deadline) = state.deadline(def) {
+                self.due.push(Reverse((deadline, cell)));
+                *armed = true;
+            }
+        }
+    }
+
+    fn expire(&mut self, policy: &Policy, floor: i64) {
+        while let Some(&Reverse((deadline, cell))) = self.due.peek()
+            && deadline < floor
+        {
+            self.due.pop();
+            let (Some(state), Some(def)) =
+                (self.states.get_mut(cell), policy.network.cells.get(cell))
+            else {
+                continue;
+            };
+            state.expire(def, floor);
+            match state.deadline(def) {
+                Some(next) => self.due.push(Reverse((next, cell))),
+                None => {
+                    if let Some(armed) = self.armed.get_mut(cell) {
+                        *armed = false;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The last event, with all cells up to date.
+    pub fn moment<'m>(&'m self, policy: &'m Policy) -> Moment<'m> {
+        Moment {
+            defs: &policy.network.cells,
+            states: &self.states,
+            event: self.event,
+            fields: &self.fields,
+            at: self.at,
+        }
+    }
+
+    pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
+        for state in &self.states {
+            state.each_val(seen);
+        }
+        // The fields of the last event are asked again when its decision is explained.
+        self.fields.iter().flatten().for_each(|val| seen(*val));
+    }
+}

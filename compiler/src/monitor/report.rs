@@ -1,0 +1,317 @@
+//! What a decision saw: for those who explain it. Never on the way to a verdict.
+
+use super::decide::Asked;
+use super::history::History;
+use super::policy::{CellKind, asked};
+use super::{Decision, Monitor};
+use crate::automaton::build::{Leaf, Site};
+use crate::automaton::cell::{Breaks, CellState};
+use crate::automaton::formula::{BreakShape, CellOp};
+use crate::automaton::row::{Row, Sym};
+use crate::automaton::store::{At, Times, in_window};
+use crate::automaton::table::{Found, Table};
+use crate::event::Event;
+use dogwood_grammar::Span;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// At most so many instants are tried when looking for the time of a retry.
+const TRIES: usize = 64;
+
+/// At most so many stamps are listed for one operator.
+const LISTED: usize = 1000;
+
+/// A temporal leaf at a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeafReport {
+    /// The whole `temporal { … }`.
+    pub span: Span,
+    pub truth: bool,
+    /// The operators and aggregates asked directly, in the order of the text.
+    pub witnesses: Vec<Witness>,
+}
+
+/// What an operator over the past, or an aggregate over one, holds for this request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// The operator with its operands, or the aggregate.
+    pub span: Span,
+    pub kind: CellKind,
+    /// Seconds.
+    pub window: i64,
+    /// Whether it has a row for the values of the request. Variables bound by other conjuncts are left
+    /// open, so an operator can hold alone and still not join.
+    pub holds: bool,
+    /// The latest stamp in the window at which its body (for `since`, its anchor) held.
+    pub latest: Option<i64>,
+    /// For a `since` whose anchors are all broken: the time of the last break.
+    pub broken: Option<i64>,
+    /// For an aggregate, its value.
+    pub value: Option<i64>,
+    /// The stamps the window holds, oldest first. One leaves `window + 1` seconds after it.
+    pub times: Vec<i64>,
+}
+
+/// What a monitor keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    pub partitions: usize,
+    /// Rows, keys and window entries of all cells.
+    pub rows: usize,
+    pub values: usize,
+}
+
+impl Monitor {
+    /// The leaves of a rule as the decision on `event` saw them. The event must be the last of its history.
+    pub fn report(&self, event: &Event, rule: usize) -> Vec<LeafReport> {
+        let mut fork = self.fork(event);
+        let key = fork.partition(event);
+        let (Some(history), Some(compiled)) =
+            (fork.partitions.get(&key), self.policy.rules.get(rule))
+        else {
+            return Vec::new();
+        };
+        let mut params = Asked::new(&self.policy, event);
+        let values = &mut fork.values;
+        let leaves = compiled
+            .leaves
+            .iter()
+            .filter_map(|leaf| self.policy.leaves.get(*leaf));
+        leaves
+            .map(|leaf| {
+                let truth = params.leaf(leaf, history, values);
+                let row = params.row(leaf, values);
+                let sites = leaf.sites.iter();
+                let witnesses = sites.filter_map(|site| self.witness(site, history, &row));
+                LeafReport {
+                    span: leaf.span,
+                    truth,
+                    witnesses: witnesses.collect(),
+                }
+            })
+            .collect()
+    }
+
+    /// The most recent event of each action and kind that the policy names, in the history of this event.
+    pub fn recent(&self, event: &Event) -> Vec<Arc<Event>> {
+        let mut fork = self.fork(event);
+        let key = fork.partition(event);
+        let history = fork.partitions.get(&key);
+        history
+            .map(|history| history.recent.values().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// After how many seconds the same request would be allowed if nothing else happened. The history
+    /// already has the denied event. Nothing, where time alone does not help.
+    pub fn retry_after(&self, event: &Event) -> Option<i64> {
+        let fork = self.fork(event);
+        let try_at = |time: i64| -> Decision {
+            let mut again = event.clone();
+            again.time = time;
+            fork.decide_only(&again)
+        };
+        let now = event.time.max(self.clock);
+        let instants = self.instants(event, now);
+        let allowed = instants.into_iter().find(|time| try_at(*time).allowed())?;
+        allowed.checked_sub(now)
+    }
+
+    /// The next instants at which something leaves a window that a rule of this action asks.
+    fn instants(&self, event: &Event, now: i64) -> Vec<i64> {
+        let mut found = BTreeSet::new();
+        let mut fork = self.fork(event);
+        let key = fork.partition(event);
+        let Some(history) = fork.partitions.get(&key) else {
+            return Vec::new();
+        };
+        let mut params = Asked::new(&self.policy, event);
+        for &rule in self.policy.rules_of(&event.action).iter() {
+            let Some(rule) = self.policy.rules.get(rule) else {
+                continue;
+            };
+            let leaves = rule
+                .leaves
+                .iter()
+                .filter_map(|leaf| self.policy.leaves.get(*leaf));
+            for leaf in leaves {
+                let row = params.row(leaf, &mut fork.values);
+                for site in &leaf.sites {
+                    let Some(witness) = self.witness(site, history, &row) else {
+                        continue;
+                    };
+                    found.extend(
+                        witness
+                            .times
+                            .iter()
+                            .map(|time| leaves_at(*time, witness.window)),
+                    );
+                }
+                self.inner_instants(leaf, history, &mut found);
+            }
+        }
+        found
+            .into_iter()
+            .filter(|time| *time > now)
+            .take(TRIES)
+            .collect()
+    }
+
+    /// The same for cells that are asked by other cells only.
+    fn inner_instants(&self, leaf: &Leaf, history: &History, found: &mut BTreeSet<i64>) {
+        let mut direct = BTreeSet::new();
+        asked(&leaf.node, &mut direct);
+        for cell in self.policy.cells_under(&leaf.node).difference(&direct) {
+            let (Some(def), Some(state)) = (
+                self.policy.network.cells.get(*cell),
+                history.states.get(*cell),
+            ) else {
+                continue;
+            };
+            let open = vec![None; def.columns.len()];
+            let mut add = |times: &Times| {
+                found.extend(times.iter().map(|at| leaves_at(at.time, def.window)));
+                found.len() >= LISTED
+            };
+            match state {
+                CellState::Formerly(table) | CellState::Since { anchors: table, .. } => {
+                    table.find(&open, false, |row| match row {
+                        Found::Plain(_, times) | Found::Open(_, times) => add(times),
+                    });
+                }
+                CellState::Previous {
+                    newer: Some(held), ..
+                } => {
+                    found.insert(leaves_at(held.at.time, def.window));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn witness(&self, site: &Site, history: &History, row: &Row) -> Option<Witness> {
+        let moment = history.moment(&self.policy);
+        let def = self.policy.network.cells.get(site.cell.cell)?;
+        let now = history.at.time;
+        let mut witness = Witness {
+            span: site.span,
+            kind: self.policy.kind(site.cell.cell),
+            window: def.window,
+            holds: false,
+            latest: None,
+            broken: None,
+            value: None,
+            times: Vec::new(),
+        };
+        let known: Vec<Sym> = def
+            .columns
+            .iter()
+            .map(|column| {
+                site.cell
+                    .outer(*column)
+                    .map_or(Sym::Bottom, |slot| row.view(slot))
+            })
+            .collect();
+        match history.states.get(site.cell.cell)? {
+            CellState::Formerly(table) => {
+                witness.times = stamps(table, &known, now, def.window, |_| true);
+            }
+            CellState::Since { anchors, breaks } => {
+                let from = moment.unbroken_from(def, &site.cell, breaks, row);
+                witness.times = stamps(anchors, &known, now, def.window, |at| at.pos >= from);
+                if witness.times.is_empty() {
+                    witness.broken = last_break(def.op.clone(), breaks, &|slot| {
+                        site.cell.outer(slot).and_then(|slot| row.known(slot))
+                    });
+                }
+            }
+            CellState::Previous { older, newer } => {
+                let held = [newer, older].into_iter().flatten();
+                let mut held = held.filter(|held| held.at.pos == history.at.pos - 1);
+                witness.times.extend(held.next().map(|held| held.at.time));
+            }
+            CellState::Window(counts) => {
+                if let Some(key) = moment.window_key(&site.cell, row) {
+                    witness.times = counts.times(&key, now, def.window);
+                    witness.value = Some(counts.value(&key, now, def.window));
+                }
+            }
+        }
+        witness.latest = witness.times.last().copied();
+        witness.holds = match site.total {
+            Some(_) => !witness.times.is_empty(),
+            None => {
+                let node = crate::automaton::formula::Node::Cell(site.cell.clone());
+                moment.holds(&node, row.clone())
+            }
+        };
+        Some(witness)
+    }
+
+    pub fn size(&self) -> Size {
+        let states = self.partitions.values().flat_map(|history| &history.states);
+        Size {
+            partitions: self.partitions.len(),
+            rows: states.map(CellState::len).sum(),
+            values: self.values.len(),
+        }
+    }
+}
+
+/// The first second at which a stamp is outside the window.
+fn leaves_at(time: i64, window: i64) -> i64 {
+    time.saturating_add(window).saturating_add(1)
+}
+
+/// The stamps inside the window of the rows that agree with what is known.
+fn stamps(
+    table: &Table,
+    columns: &[Sym],
+    now: i64,
+    window: i64,
+    live: impl Fn(&At) -> bool,
+) -> Vec<i64> {
+    let known: Vec<_> = columns
+        .iter()
+        .map(|sym| match sym {
+            Sym::Val(val) => Some(*val),
+            _ => None,
+        })
+        .collect();
+    let missing = columns.contains(&Sym::Bottom);
+    let mut found = BTreeSet::new();
+    table.find(&known, missing, |row| {
+        let (Found::Plain(_, times) | Found::Open(_, times)) = row;
+        let inside = times
+            .iter()
+            .filter(|at| live(at) && in_window(at.time, now, window));
+        found.extend(inside.map(|at| at.time));
+        found.len() >= LISTED
+    });
+    found.into_iter().collect()
+}
+
+fn last_break(
+    op: CellOp,
+    breaks: &Breaks,
+    known: &dyn Fn(u16) -> Option<crate::automaton::value::Val>,
+) -> Option<i64> {
+    let (
+        Breaks::Negated(stores),
+        CellOp::Since {
+            breaks: BreakShape::Negated(parts),
+            ..
+        },
+    ) = (breaks, op)
+    else {
+        return None;
+    };
+    let times = stores
+        .iter()
+        .zip(&parts)
+        .filter_map(|(store, (_, columns))| {
+            let key: Option<Vec<_>> = columns.iter().map(|column| known(*column)).collect();
+            store.get(key?.as_slice())?.last().map(|at| at.time)
+        });
+    times.max()
+}
