@@ -1,8 +1,9 @@
 //! Syntax errors: why a text is wrong, and the one place of what we tell the author about it.
 
-use crate::diagnostic::Diagnostic;
 use crate::span::Span;
 use smol_str::SmolStr;
+
+mod message;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
@@ -23,11 +24,11 @@ pub enum SyntaxErrorKind {
     IntegerRange,
     // Shape.
     Unexpected {
-        found: SmolStr,
-        expected: Vec<&'static str>,
+        expected: Vec<Expected>,
     },
+    /// The text or the rule ends; the span is empty.
     UnexpectedEnd {
-        expected: Vec<&'static str>,
+        expected: Vec<Expected>,
     },
     /// A bracket without its partner.
     Unclosed,
@@ -86,9 +87,22 @@ pub enum SyntaxErrorKind {
     EntityRecord,
     MixedUnary,
     PatternNotLiteral,
+    /// `and`, `or`, `not` in a place for `&&`, `||`, `!`.
+    WordOperator {
+        operator: &'static str,
+    },
+    /// A relation after `has`, `like` or `is`.
+    LooseRelation,
     // Temporal blocks.
     OrInTemporal,
     LetInTemporal,
+    /// `in`, `has`, `like`, `is`.
+    NotInTemporal {
+        word: &'static str,
+    },
+    ChainedSince,
+    /// Behind the variables of `exists` and `for`.
+    MissingDot,
     MissingWindow {
         operator: &'static str,
     },
@@ -148,9 +162,16 @@ pub enum SyntaxErrorKind {
     StrayBrace,
 }
 
-impl SyntaxError {
-    /// What the author is told. `source` is the text that was read.
-    pub fn diagnostic(&self, _source: &str) -> Diagnostic {
-        Diagnostic::error("syntax", self.span, format!("{:?}", self.kind))
-    }
+/// What could have stood at the place of an unexpected token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Expected {
+    Expression,
+    Condition,
+    Operator,
+    Word,
+    String,
+    Number,
+    Parameter,
+    /// This very text.
+    Text(&'static str),
 }

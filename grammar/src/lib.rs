@@ -25,7 +25,7 @@ mod tree;
 mod trivia;
 
 pub use action_schema::parse_action_schema;
-pub use error::{SyntaxError, SyntaxErrorKind};
+pub use error::{Expected, SyntaxError, SyntaxErrorKind};
 pub use event_schema::parse_event_schema;
 pub use policy::{parse_condition, parse_expr, parse_policy};
 pub use span::Span;

@@ -185,25 +185,21 @@ pub(crate) struct Lexeme<'s> {
 
 /// All tokens of a text, and the comments and blank lines between them.
 pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia) {
-    let text = source.strip_prefix('\u{feff}').unwrap_or(source);
-    let shift = source.len() - text.len();
     let mut lexemes: Vec<Lexeme<'_>> = Vec::new();
     let mut trivia = Trivia::default();
-    let mut gap = 0;
-    for (token, range) in Token::lexer(text).spanned() {
-        note_blank_lines(text, gap..range.start, shift, &mut trivia);
+    let mut gap = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut base = gap;
+    let mut lexer = Token::lexer(source.get(base..).unwrap_or(""));
+    while let Some(token) = lexer.next() {
+        let range = base + lexer.span().start..base + lexer.span().end;
+        note_blank_lines(source, gap..range.start, &mut trivia);
         gap = range.end;
-        let mut span = Span::new(range.start + shift, range.end + shift);
+        let mut span = Span::new(range.start, range.end);
         let token = match token {
             Ok(Token::Comment) => {
-                let end = text
-                    .get(range.clone())
-                    .map_or(0, |comment| comment.trim_end().len());
-                span = Span::new(range.start + shift, range.start + shift + end);
-                trivia.pieces.push(TriviaPiece {
-                    kind: TriviaKind::Comment,
-                    span,
-                });
+                let end = source.get(range.clone()).map_or(0, |comment| comment.trim_end().len());
+                let span = Span::new(range.start, range.start + end);
+                trivia.pieces.push(TriviaPiece { kind: TriviaKind::Comment, span });
                 continue;
             }
             Ok(Token::Word(word)) => match language.keyword(word) {
@@ -211,11 +207,13 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
                 None => Token::Word(word),
             },
             Ok(token) => token,
-            Err(())
-                if text
-                    .get(range.clone())
-                    .is_some_and(|bad| bad.starts_with('"')) =>
-            {
+            Err(()) if source.get(range.start..).is_some_and(|bad| bad.starts_with('"')) => {
+                // Reading goes on in the next line, as if the quote were closed at the end of this.
+                let line = source.get(range.start..).and_then(|rest| rest.lines().next());
+                gap = range.start + line.map_or(1, |line| line.trim_end().len());
+                span = Span::new(range.start, gap);
+                base = gap;
+                lexer = Token::lexer(source.get(base..).unwrap_or(""));
                 Token::Bad(Bad::OpenString)
             }
             Err(()) => Token::Bad(Bad::Character),
@@ -232,23 +230,16 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
             _ => lexemes.push(Lexeme { token, span }),
         }
     }
-    note_blank_lines(text, gap..text.len(), shift, &mut trivia);
+    note_blank_lines(source, gap..source.len(), &mut trivia);
     (lexemes, trivia)
 }
 
 /// Notes the blank lines in `gap`, a range of white space; a run of them is one piece.
-fn note_blank_lines(text: &str, gap: std::ops::Range<usize>, shift: usize, trivia: &mut Trivia) {
+fn note_blank_lines(source: &str, gap: std::ops::Range<usize>, trivia: &mut Trivia) {
     let start = gap.start;
-    let blank = text.get(gap).unwrap_or("");
-    let Some(first) = blank.find('\n') else {
-        return;
-    };
-    let Some(last) = blank.rfind('\n').filter(|last| *last > first) else {
-        return;
-    };
-    let span = Span::new(start + shift + first + 1, start + shift + last + 1);
-    trivia.pieces.push(TriviaPiece {
-        kind: TriviaKind::BlankLine,
-        span,
-    });
+    let blank = source.get(gap).unwrap_or("");
+    let Some(first) = blank.find('\n') else { return };
+    let Some(last) = blank.rfind('\n').filter(|last| *last > first) else { return };
+    let span = Span::new(start + first + 1, start + last + 1);
+    trivia.pieces.push(TriviaPiece { kind: TriviaKind::BlankLine, span });
 }

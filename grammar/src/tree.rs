@@ -16,6 +16,8 @@ pub(crate) struct Cx<'s> {
     pub(crate) errors: Vec<SyntaxError>,
     /// The tokens of the running parse, to see what stands before a wrong one.
     pub(crate) lexemes: Vec<Lexeme<'s>>,
+    /// Up to here the parse is out of step with the text, and its complaints are not passed on.
+    muted: usize,
     /// The last part reported as too deep; a part around it is not reported again.
     deep: Option<Span>,
 }
@@ -26,6 +28,7 @@ impl<'s> Cx<'s> {
             source,
             errors: Vec::new(),
             lexemes: Vec::new(),
+            muted: 0,
             deep: None,
         }
     }
@@ -59,6 +62,20 @@ impl<'s> Cx<'s> {
         self.errors.retain(|error| {
             !(matching(&error.kind) && span.start <= error.span.start && error.span.end <= span.end)
         });
+    }
+
+    /// Passes on no parse error from here to the end of the clause at `from`.
+    pub(crate) fn mute_clause(&mut self, from: usize) {
+        let end = self.lexemes.iter().find(|lexeme| {
+            let outer = matches!(lexeme.token, Token::OuterBraceClose | Token::OuterParenClose);
+            outer && lexeme.span.start as usize >= from
+        });
+        let end = end.or(self.lexemes.last());
+        self.muted = end.map_or(0, |lexeme| lexeme.span.end as usize);
+    }
+
+    pub(crate) fn muted(&self, span: Span) -> bool {
+        (span.start as usize) < self.muted
     }
 
     pub(crate) fn too_deep(&mut self, span: Span) {

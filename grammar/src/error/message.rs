@@ -1,0 +1,406 @@
+//! What the author is told about each syntax error.
+
+use super::{Expected, SyntaxError, SyntaxErrorKind as Kind};
+use crate::diagnostic::{Diagnostic, Edit, Fix};
+use crate::span::Span;
+
+impl SyntaxError {
+    /// The message about this error. `source` is the text that was read.
+    pub fn diagnostic(&self, source: &str) -> Diagnostic {
+        let text = self.span.text(source);
+        let say = |code, message: &str| Diagnostic::error(code, self.span, message);
+        match &self.kind {
+            Kind::OpenString => say("open-string", "This string has no closing quote.")
+                .help("Close it with `\"`. A quote inside a string is written `\\\"`."),
+            Kind::ForeignCharacter => foreign(self.span, text),
+            Kind::InvalidEscape => say("invalid-escape", &format!("`{text}` is not an escape."))
+                .help(
+                    "Escapes are \\n \\r \\t \\0 \\\\ \\\" \\' \\xHH (up to 7F) and \\u{…}. \
+                     A backslash itself is written `\\\\`.",
+                ),
+            Kind::StarEscape => say("star-escape", "`\\*` is only an escape in a `like` pattern.")
+                .help("In other strings `*` stands for itself.")
+                .fix("write `*`", self.span, "*"),
+            Kind::IntegerRange => say("integer-range", "This number does not fit 64 bits.").help(
+                "Numbers go from -9223372036854775808 to 9223372036854775807.",
+            ),
+            Kind::Unexpected { expected } if text.is_empty() => {
+                say("syntax", &format!("Expected {}.", listed(expected)))
+            }
+            Kind::Unexpected { expected } => say(
+                "syntax",
+                &format!("Expected {}, but found `{}`.", listed(expected), shown(text)),
+            ),
+            Kind::UnexpectedEnd { expected } => {
+                say("syntax", &format!("Expected {} before the end.", listed(expected)))
+            }
+            Kind::Unclosed => {
+                let partner = match text {
+                    "(" => ")",
+                    "[" => "]",
+                    _ => "}",
+                };
+                say("unclosed-bracket", &format!("This `{text}` is never closed."))
+                    .help(format!("Add the `{partner}` that belongs to it."))
+            }
+            Kind::TooDeep => say("too-deep", "This nests too deeply to be read.").help(
+                "200 levels are the limit. Split the rule, or write a long chain without parentheses.",
+            ),
+            Kind::MissingSemicolon => say("missing-semicolon", "A `;` is missing here.")
+                .help("Every rule, macro and declaration ends with `;`.")
+                .fix("add `;`", self.span, ";"),
+            Kind::StraySemicolon => say("stray-semicolon", "This `;` ends nothing.")
+                .fix("remove it", self.span, ""),
+            Kind::TrailingComma => say("trailing-comma", "No comma may follow the last element here.")
+                .fix("remove it", self.span, ""),
+            Kind::Duplicate { what, name, first } => {
+                say("duplicate", &format!("The {what} `{name}` is given twice."))
+                    .also(*first, "first given here")
+                    .help("Keep one of them.")
+            }
+            _ => self.rule_message(source),
+        }
+    }
+
+    fn rule_message(&self, source: &str) -> Diagnostic {
+        let text = self.span.text(source);
+        let say = |code, message: &str| Diagnostic::error(code, self.span, message);
+        match &self.kind {
+            Kind::UnknownEffect => {
+                let meant = match text {
+                    "allow" | "grant" | "accept" => Some("permit"),
+                    "deny" | "block" | "reject" => Some("forbid"),
+                    _ => nearest(text, &["permit", "forbid"]),
+                };
+                let found = say("unknown-effect", &format!("`{text}` is not an effect."))
+                    .help("A rule begins with `permit` or `forbid`.");
+                self.rename(found, meant)
+            }
+            Kind::ScopeVariable { name } => {
+                let found =
+                    say("unknown-scope-variable", &format!("A scope has no variable `{name}`."))
+                        .help("The scope constrains `principal`, `action` and `resource`, in any order; conditions go into `when { … }`.");
+                self.rename(found, nearest(name, &["principal", "action", "resource"]))
+            }
+            Kind::ScopeColon => {
+                let start = self.span.start as usize;
+                let spaced = source.get(..start).is_some_and(|before| before.ends_with(' '));
+                say("scope-colon", "A type is tested with `is`, not `:`.").fix(
+                    "write `is`",
+                    self.span,
+                    if spaced { "is" } else { " is" },
+                )
+            }
+            Kind::ScopeOperator => {
+                say("scope-operator", &format!("`{text}` cannot stand in a scope."))
+                    .help("A scope knows `==`, `in` and `is`. Other tests go into `when { … }`.")
+            }
+            Kind::ActionIs => say("action-is", "`is` does not apply to actions.").help(
+                "Name the action with `action == …::Action::\"id\"`, or its group with `action in …`.",
+            ),
+            Kind::ActionSlot => say("action-slot", "An action cannot be left open.")
+                .help("Name the action: `action == …::Action::\"id\"`."),
+            Kind::ScopeSlot { variable } => {
+                say("unknown-slot", &format!("`{text}` does not fit `{variable}`."))
+                    .help(format!("The only slot here would be `?{variable}`."))
+            }
+            Kind::ScopeNotEntity { action } => {
+                say("scope-entity", "A scope compares with one named entity.").help(if *action {
+                    "Write it as `Namespace::Action::\"id\"`. Computed tests go into `when { … }`."
+                } else {
+                    "Write it as `Type::\"id\"`. Computed tests go into `when { … }`."
+                })
+            }
+            Kind::ScopeList => say("scope-list", "A list is not allowed here.").help(
+                "Only `action in […]` takes a list. Write one rule for each, or use a group.",
+            ),
+            Kind::MissingClauseWord => {
+                say("missing-clause-word", "A condition begins with `when` or `unless`.").fix(
+                    "add `when`",
+                    Span::at(self.span.start as usize),
+                    "when ",
+                )
+            }
+            Kind::UnknownClauseWord { word } => {
+                let meant = match word.as_str() {
+                    "if" | "where" | "guardrails" | "temporal" => Some("when"),
+                    word => nearest(word, &["when", "unless"]),
+                };
+                let found = say("unknown-clause-word", &format!("`{word}` does not begin a condition."))
+                    .help("A condition begins with `when` or `unless`.");
+                match word.as_str() {
+                    "guardrails" | "temporal" => found.fix(
+                        "add `when`",
+                        Span::at(self.span.start as usize),
+                        "when ",
+                    ),
+                    _ => self.rename(found, meant),
+                }
+            }
+            _ => self.expression_message(source),
+        }
+    }
+
+    fn expression_message(&self, source: &str) -> Diagnostic {
+        let text = self.span.text(source);
+        let say = |code, message: &str| Diagnostic::error(code, self.span, message);
+        match &self.kind {
+            Kind::AssignForEq => say("assign-for-eq", "Equality is tested with `==`.")
+                .fix("write `==`", self.span, "=="),
+            Kind::UnsupportedOperator { operator } => {
+                say("unsupported-operator", &format!("There is no `{operator}` operator."))
+                    .help("Whole numbers have `+`, `-` and `*`.")
+            }
+            Kind::UnknownVariable { name } if name.contains("::") => {
+                say("unknown-variable", &format!("`{name}` is a name, not a value."))
+                    .help(format!("An entity is written `{name}::\"id\"`, a call `{name}(…)`."))
+            }
+            Kind::UnknownVariable { name } => {
+                let found = say("unknown-variable", &format!("There is no variable `{name}`.")).help(
+                    format!(
+                        "The variables are `principal`, `action`, `resource` and `context`. An input of the \
+                         action is `context.input.{name}`, a string is `\"{name}\"`."
+                    ),
+                );
+                self.rename(found, nearest(name, &["principal", "action", "resource", "context"]))
+            }
+            Kind::IndexNotString => say("index-not-string", "An index is a string literal.")
+                .help("Write `record[\"key\"]` or `record.key`; sets are asked with `.contains(…)`."),
+            Kind::CallOfNonName => say("call-of-non-name", "This cannot be called.")
+                .help("Only a function name or a method can be: `f(…)`, `e.m(…)`."),
+            Kind::Arity { name, expected, found, method } => {
+                let what = if *method { "method" } else { "function" };
+                let takes = match expected {
+                    0 => "no argument".to_owned(),
+                    1 => "one argument".to_owned(),
+                    n => format!("{n} arguments"),
+                };
+                say(
+                    "wrong-arity",
+                    &format!("The {what} `{name}` takes {takes}, but is given {found}."),
+                )
+            }
+            Kind::EntityRecord => say("entity-record", "Entities are not written as records.")
+                .help("Name an entity by its id: `Type::\"id\"`."),
+            Kind::MixedUnary => say("mixed-signs", "`!` and `-` cannot follow each other.")
+                .help("`!` takes a truth value, `-` a number. Use parentheses if this is meant."),
+            Kind::PatternNotLiteral => say("pattern-literal", "A `like` pattern is a string literal.")
+                .help("Write it out: `like \"report-*\"`."),
+            Kind::WordOperator { operator } => {
+                say("word-operator", &format!("`{text}` is not an operator."))
+                    .help(format!("Write `{operator}`."))
+                    .fix(format!("write `{operator}`"), self.span, *operator)
+            }
+            Kind::LooseRelation => say(
+                "loose-relation",
+                &format!("`{text}` cannot follow `has`, `like` or `is` directly."),
+            )
+            .help("Put the first test into parentheses: `(e has a) == …`."),
+            _ => self.temporal_message(source),
+        }
+    }
+
+    fn temporal_message(&self, source: &str) -> Diagnostic {
+        let text = self.span.text(source);
+        let say = |code, message: &str| Diagnostic::error(code, self.span, message);
+        match &self.kind {
+            Kind::OrInTemporal => say("temporal-or", "There is no `||` in a temporal condition.")
+                .help("Write `a || b` as `!(!a && !b)`, or as two rules."),
+            Kind::LetInTemporal => say("temporal-let", "There is no `let` in a temporal condition.")
+                .help("Name a value with `exists`: `exists (n: Long). ((count …) == n && …)`."),
+            Kind::NotInTemporal { word } => {
+                say("not-in-temporal", &format!("There is no `{word}` in a temporal condition."))
+                    .help("Test it in a `when { … }` beside the temporal block.")
+            }
+            Kind::ChainedSince => say("chained-since", "`since` does not chain.")
+                .help("Put one of them into parentheses: `(a since within 1h b) since within 1h c`."),
+            Kind::MissingDot => say("missing-dot", "A `.` is missing behind the variables.")
+                .help("`exists (x: T). …` and `for (x: T), (y: U). where …`.")
+                .fix("add `.`", self.span, "."),
+            Kind::MissingWindow { operator } => {
+                say("missing-window", &format!("`{operator}` needs a time window."))
+                    .help(format!("Say how far back it looks: `{operator} within 1h …`."))
+            }
+            Kind::MissingUnit => say("missing-unit", "This window has no unit.")
+                .help("Units are s, m, h and d: `within 10m`."),
+            Kind::BadUnit => {
+                let meant = match text {
+                    "S" | "sec" | "secs" | "second" | "seconds" => Some("s"),
+                    "M" | "min" | "mins" | "minute" | "minutes" => Some("m"),
+                    "H" | "hr" | "hrs" | "hour" | "hours" => Some("h"),
+                    "D" | "day" | "days" => Some("d"),
+                    _ => None,
+                };
+                let found = say("bad-unit", &format!("`{text}` is not a unit of time."))
+                    .help("Units are s, m, h and d.");
+                self.rename(found, meant)
+            }
+            Kind::MissingKind => say("missing-event-kind", "The kind of event is missing.")
+                .help(format!("Name it behind the action: `{}::request{{ … }}`.", shown(text))),
+            Kind::MissingBraces => say("missing-braces", "The braces of this event pattern are missing.")
+                .help("They stand even where no field is asked for.")
+                .fix("add `{}`", Span::at(self.span.end as usize), "{}"),
+            Kind::NeedsParens { operator } => {
+                let mut found = say(
+                    "needs-parentheses",
+                    &format!("Behind `{operator}` this needs parentheses."),
+                );
+                let (start, end) = (self.span.start as usize, self.span.end as usize);
+                found.fix = Some(Fix {
+                    title: "add parentheses".to_owned(),
+                    edits: vec![
+                        Edit { span: Span::at(start), text: "(".to_owned() },
+                        Edit { span: Span::at(end), text: ")".to_owned() },
+                    ],
+                });
+                found
+            }
+            Kind::ChainedCompare => say("chained-comparison", "Comparisons do not chain here.")
+                .help("Write two of them, joined by `&&`."),
+            Kind::NotATerm => say("not-a-value", "A condition stands where a value is needed.")
+                .help("Values are literals, variables, `context.…`, `principal`, `resource` and counts."),
+            Kind::NotACondition => say("not-a-condition", "A value stands where a condition is needed.")
+                .help("Compare it: `… == true`, `… <= 3`."),
+            Kind::ArrayTerm => say("list-in-temporal", "A list cannot be matched or compared.")
+                .help("Match single values."),
+            Kind::ContextAlone => say("context-alone", "`context` alone is not a value here.")
+                .help("Name what is read from it: `context.input.…`."),
+            Kind::PathRoot { name } => {
+                let found = say("path-root", &format!("`{name}` has no fields here.")).help(
+                    "Fields are read from `context`, `principal` and `resource`; those of past events are \
+                     bound in a pattern: `…::request{ input.field: x }`.",
+                );
+                self.rename(found, nearest(name, &["principal", "resource", "context"]))
+            }
+            Kind::ReservedCall { name } => {
+                say("call-of-non-name", &format!("`{name}` cannot be called."))
+            }
+            Kind::DecimalArgument => say("decimal-literal", "`decimal` takes one string literal.")
+                .help("Write `decimal(\"1.5\")`."),
+            _ => self.schema_message(source),
+        }
+    }
+
+    fn schema_message(&self, source: &str) -> Diagnostic {
+        let text = self.span.text(source);
+        let say = |code, message: &str| Diagnostic::error(code, self.span, message);
+        match &self.kind {
+            Kind::ZeroMaxWindow => say("zero-max-window", "`max_window` must be longer than nothing.")
+                .help("Give the longest time any rule may look back: `max_window = 24h`."),
+            Kind::WindowRange => say("window-range", "This window is longer than can be counted."),
+            Kind::BlankSchema => say("blank-schema", "The event schema is empty.")
+                .help("Declare an event: `decision event <A>::request { ...inputs(A) }`."),
+            Kind::LateMaxWindow => say("late-max-window", "`max_window` stands at the top of the file.")
+                .help("There is one, before all events."),
+            Kind::PinOnGroup => say("pin-on-group", "A group of fields cannot be pinned.")
+                .help("Pin the fields inside it, one by one."),
+            Kind::PinWithoutValue => say("pin-without-value", "A pinned field needs a value.")
+                .help(format!("Say what it is pinned to: `{}: … = principal`.", shown(text))),
+            Kind::ValueWithoutPin => say("value-without-pin", "Only a pinned field has a value.")
+                .help("Write `pin` before the field, or leave the value out."),
+            Kind::SelectorArgument { binder } => say(
+                "selector-argument",
+                &format!("`{text}` is not the variable of this declaration."),
+            )
+            .help(format!("The declaration begins with `event <{binder}>`."))
+            .fix(format!("write `{binder}`"), self.span, binder.as_str()),
+            Kind::PinRoot => say("pin-value", &format!("A field cannot be pinned to `{text}`."))
+                .help("Pin to `principal`, `resource`, a field of them, or `context.…`."),
+            Kind::TypeArgument { name } => {
+                let found = say("type-argument", &format!("The type `{name}` takes no argument."))
+                    .help("Only `Set<…>` does.");
+                self.rename(found, nearest(name, &["Set"]))
+            }
+            Kind::AppliesToKey { name } => {
+                let found = say("applies-to-part", &format!("`appliesTo` has no part `{name}`."))
+                    .help("Its parts are `principal`, `resource` and `context`.");
+                let meant = match name.as_str() {
+                    "principals" => Some("principal"),
+                    "resources" => Some("resource"),
+                    name => nearest(name, &["principal", "resource", "context"]),
+                };
+                self.rename(found, meant)
+            }
+            Kind::AppliesToTypes { key } => {
+                say("applies-to-types", &format!("`{key}` lists entity types."))
+                    .help(format!("Write `{key}: [Type, Other]`."))
+            }
+            Kind::AppliesToContext => say("applies-to-context", "A context is a record.")
+                .help("Write `context: { … }`, or the name of a record type."),
+            Kind::NestedNamespace => say("nested-namespace", "Namespaces do not nest.")
+                .help("Close the one before with `}`, and write the full name: `namespace A::B { … }`."),
+            Kind::StrayBrace => say("stray-brace", "This `}` closes nothing.")
+                .fix("remove it", self.span, ""),
+            // All others are answered above.
+            _ => say("syntax", "This cannot be read."),
+        }
+    }
+
+    fn rename(&self, found: Diagnostic, meant: Option<&str>) -> Diagnostic {
+        match meant {
+            Some(meant) => found.fix(format!("write `{meant}`"), self.span, meant),
+            None => found,
+        }
+    }
+}
+
+fn foreign(span: Span, text: &str) -> Diagnostic {
+    let found = Diagnostic::error(
+        "foreign-character",
+        span,
+        format!("`{}` is not part of the language.", shown(text)),
+    );
+    match text {
+        "&" => found.fix("write `&&`", span, "&&"),
+        "|" => found.fix("write `||`", span, "||"),
+        "#" => found.help("A comment begins with `//`."),
+        _ if text.starts_with(['\'', '‘', '’', '“', '”', '`']) => {
+            found.help("Strings stand in double quotes: `\"…\"`.")
+        }
+        _ if !text.is_ascii() => found.help("Names are made of a-z, A-Z, 0-9 and `_`; anything else goes into a string."),
+        _ => found,
+    }
+}
+
+/// Text of the author inside a message: on one line, and not long.
+fn shown(text: &str) -> String {
+    let line = text.lines().next().unwrap_or("");
+    let mut short: String = line.chars().take(40).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+fn listed(expected: &[Expected]) -> String {
+    let names: Vec<String> = expected.iter().map(|one| named(*one)).collect();
+    match names.as_slice() {
+        [] => "something else".to_owned(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} or {last}", all.join(", ")),
+    }
+}
+
+fn named(expected: Expected) -> String {
+    match expected {
+        Expected::Expression => "an expression".to_owned(),
+        Expected::Condition => "a condition".to_owned(),
+        Expected::Operator => "an operator".to_owned(),
+        Expected::Word => "a name".to_owned(),
+        Expected::String => "a string".to_owned(),
+        Expected::Number => "a number".to_owned(),
+        Expected::Parameter => "a parameter like `?x`".to_owned(),
+        Expected::Text(text) => format!("`{text}`"),
+    }
+}
+
+/// The word the author may have meant.
+fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
+    let lower = text.to_ascii_lowercase();
+    words
+        .iter()
+        .map(|word| (strsim::osa_distance(&lower, &word.to_ascii_lowercase()), *word))
+        .filter(|(distance, word)| *distance * 3 <= word.len())
+        .min()
+        .map(|(_, word)| word)
+}
