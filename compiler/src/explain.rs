@@ -7,17 +7,25 @@
 mod cedar;
 mod claim;
 pub(crate) mod code;
+mod noun;
+mod pattern;
+mod permits;
+mod scene;
 mod temporal;
+mod why;
+mod witness;
 pub(crate) mod words;
 
 use crate::grammar::ast::*;
 use crate::schema::Service;
 use claim::Group;
+use scene::Scene;
 use serde::Serialize;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 use std::fmt;
-use temporal::Scene;
+pub use why::{NamedRule, why};
+pub use witness::{Seen, Witness};
 
 /// One rule, explained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

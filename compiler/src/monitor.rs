@@ -14,7 +14,7 @@ mod report;
 
 pub use decide::{Decision, RuleError, Verdict};
 pub use policy::{CellKind, CellSummary, Cost, Policy};
-pub use report::{LeafReport, Size, Witness};
+pub use report::{LeafReport, Recent, Size, Witness};
 
 use crate::automaton::value::{Interner, Val};
 use crate::eval::EvalError;

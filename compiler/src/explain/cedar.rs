@@ -1,7 +1,7 @@
 //! Cedar expressions in words where a pattern is known, and as code otherwise.
 
 use super::claim::{Claim, Group};
-use super::temporal::Scene;
+use super::scene::Scene;
 use super::{Speech, code, words};
 use crate::grammar::ast::*;
 

@@ -1,23 +1,9 @@
 use super::*;
 use crate::grammar::parse_policy;
-use crate::schema::EntityType;
+use crate::schema::box_service;
 
-/// The few things an explanation asks of the schemas.
 fn service() -> Service {
-    let mut service = Service::default();
-    service.events.decision_kinds.insert("request".into());
-    for name in ["Box::FsReadOperation", "Box::FsWriteOperation"] {
-        let declared = EntityType {
-            name: name.into(),
-            parents: Default::default(),
-            ancestors: Default::default(),
-            attrs: Default::default(),
-            tags: None,
-            choices: Some(vec!["read_content".into(), "write_content".into()]),
-        };
-        service.actions.entity_types.insert(name.into(), declared);
-    }
-    service
+    box_service()
 }
 
 fn explained(text: &str, service: &Service) -> Vec<Explanation> {

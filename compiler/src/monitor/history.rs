@@ -9,8 +9,11 @@ use crate::automaton::store::At;
 use crate::automaton::value::{Interner, Val};
 use crate::event::Event;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
+
+/// How many events of a type are kept for explanations.
+pub(super) const RECENT: usize = 32;
 
 #[derive(Clone, Debug)]
 pub(super) struct History {
@@ -26,8 +29,9 @@ pub(super) struct History {
     pub at: At,
     pub event: Option<EventTypeId>,
     pub fields: Vec<Option<Val>>,
-    /// The most recent event of each type that a matcher names.
-    pub recent: BTreeMap<EventTypeId, Arc<Event>>,
+    /// The last [`RECENT`] events of each type that a matcher names, with their positions. Only for those
+    /// who explain a decision.
+    pub recent: BTreeMap<EventTypeId, VecDeque<(i64, Arc<Event>)>>,
 }
 
 impl History {
@@ -77,7 +81,11 @@ impl History {
                 .flatten()
                 .map(|path| at(&event.logged, path).map(|value| values.value(value)));
             self.fields.extend(values);
-            self.recent.insert(event_type, Arc::new(event.clone()));
+            let recent = self.recent.entry(event_type).or_default();
+            if recent.len() == RECENT {
+                recent.pop_front();
+            }
+            recent.push_back((self.at.pos, Arc::new(event.clone())));
         }
         for &cell in policy.triggered(self.event) {
             let (earlier, rest) = self.states.split_at_mut(cell);

@@ -1,7 +1,7 @@
 //! What a decision saw: for those who explain it. Never on the way to a verdict.
 
 use super::decide::Asked;
-use super::history::History;
+use super::history::{History, RECENT};
 use super::policy::{CellKind, asked};
 use super::{Decision, Monitor};
 use crate::automaton::build::{Leaf, Site};
@@ -52,6 +52,16 @@ pub struct Witness {
     pub times: Vec<i64>,
 }
 
+/// An event of the near past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recent {
+    /// In the history, or the partition of it.
+    pub position: i64,
+    pub event: Arc<Event>,
+    /// There may have been earlier events of this action and kind that are not kept.
+    pub forgetful: bool,
+}
+
 /// What a monitor keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
@@ -92,14 +102,24 @@ impl Monitor {
             .collect()
     }
 
-    /// The most recent event of each action and kind that the policy names, in the history of this event.
-    pub fn recent(&self, event: &Event) -> Vec<Arc<Event>> {
+    /// The last events of each action and kind that the policy names, in the history of this event, in
+    /// order of arrival; and for each whether earlier ones of its action and kind have been forgotten.
+    pub fn recent(&self, event: &Event) -> Vec<Recent> {
         let mut fork = self.fork(event);
         let key = fork.partition(event);
-        let history = fork.partitions.get(&key);
-        history
-            .map(|history| history.recent.values().cloned().collect())
-            .unwrap_or_default()
+        let Some(history) = fork.partitions.get(&key) else { return Vec::new() };
+        let mut found: Vec<Recent> = history
+            .recent
+            .values()
+            .flat_map(|events| {
+                let forgetful = events.len() == RECENT;
+                events.iter().map(move |(position, event)| {
+                    Recent { position: *position, event: Arc::clone(event), forgetful }
+                })
+            })
+            .collect();
+        found.sort_by_key(|recent| recent.position);
+        found
     }
 
     /// After how many seconds the same request would be allowed if nothing else happened. The history

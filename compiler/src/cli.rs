@@ -1,0 +1,220 @@
+//! The command line: what may be asked, where answers go, and what the process exits with.
+//!
+//! Exit status: 0 for success, 1 where the tool could not do its work (a missing file), 2 for rejected
+//! input (a policy with errors, a trace that cannot be read, wrong arguments).
+
+mod check;
+mod check_parse;
+mod explain;
+mod input;
+mod policy;
+mod replay;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dogwood_compiler::compile::Source;
+use dogwood_compiler::diagnostic::{Style, printable, render, to_json};
+use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(
+    name = "dogwood",
+    version,
+    about = "Check, explain and replay policies for agents",
+    after_help = "Examples:\n  \
+        dogwood check policy.dw                    are these rules sound?\n  \
+        dogwood explain policy.dw                  what do they say, in plain English?\n  \
+        dogwood replay policy.dw --trace day.log   what would they have decided?\n\n\
+        A file named `-` is standard input. Exit status: 0 success, 1 the tool failed, 2 the input was rejected."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check policies against their schema.
+    #[command(
+        visible_alias = "validate",
+        after_help = "Examples:\n  \
+            dogwood check policy.dw\n  \
+            dogwood check base.dw team.dw --deny-warnings\n  \
+            dogwood check policy.dw --policy-schema depot.cedarschema --event-schema depot.dwschema\n  \
+            cat policy.dw | dogwood check - --format json\n\n\
+            Without a schema option, the schema is that of the nearest box.toml at or above the policy,\n\
+            else the built-in Box schema. Several files are one policy set."
+    )]
+    Check(check::Check),
+
+    /// Check the syntax only; no schema is read.
+    #[command(after_help = "Example:\n  dogwood check-parse policy.dw")]
+    CheckParse(check_parse::CheckParse),
+
+    /// Say in plain English what each rule does.
+    #[command(after_help = "Examples:\n  \
+        dogwood explain policy.dw\n  \
+        dogwood explain policy.dw --format json")]
+    Explain(explain::Explain),
+
+    /// Decide every event of a trace, and print the verdicts.
+    #[command(after_help = "Examples:\n  \
+        dogwood replay policy.dw --trace day.log\n  \
+        dogwood replay policy.dw --trace day.log --format json\n\n\
+        Each decision is one line: its time, its position in the trace (all events count, from 0), the\n\
+        verdict and the rules that determined it. The exit status does not depend on the verdicts.")]
+    Replay(replay::Replay),
+}
+
+/// The policy texts and what they are read against.
+#[derive(Args)]
+struct PolicyArgs {
+    /// Policy files; `-` is standard input. Several are one policy set.
+    #[arg(required = true, value_name = "FILE")]
+    policies: Vec<PathBuf>,
+
+    /// Action schema (.cedarschema).
+    #[arg(long, value_name = "FILE")]
+    policy_schema: Option<PathBuf>,
+
+    /// Event schema (.dwschema).
+    #[arg(long, value_name = "FILE")]
+    event_schema: Option<PathBuf>,
+
+    /// A macro library in place of the built-in one.
+    #[arg(long, value_name = "FILE")]
+    macros: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Human,
+    Json,
+}
+
+/// How a command ended when nothing stopped it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Accepted,
+    Rejected,
+}
+
+/// Why a command could not give its answer.
+#[derive(Debug)]
+enum Failure {
+    Read {
+        path: String,
+        error: std::io::Error,
+    },
+    NotText {
+        path: String,
+        line: usize,
+        byte: usize,
+    },
+    StdinTwice,
+    Write(std::io::Error),
+}
+
+impl Failure {
+    fn text(&self) -> String {
+        match self {
+            Failure::Read { path, error } => {
+                let why = match error.kind() {
+                    std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+                    std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+                    _ => error.to_string(),
+                };
+                format!("cannot read {}: {why}", printable(path))
+            }
+            Failure::NotText { path, line, byte } => {
+                format!(
+                    "{}:{line}: this is not UTF-8 text (at byte {byte})",
+                    printable(path)
+                )
+            }
+            Failure::StdinTwice => "standard input (`-`) can be named only once".to_owned(),
+            Failure::Write(error) => format!("cannot write the answer: {error}"),
+        }
+    }
+
+    fn status(&self) -> u8 {
+        match self {
+            Failure::Read { .. } | Failure::Write(_) => 1,
+            Failure::NotText { .. } | Failure::StdinTwice => 2,
+        }
+    }
+}
+
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let answer = match cli.command {
+        Command::Check(command) => command.run(),
+        Command::CheckParse(command) => command.run(),
+        Command::Explain(command) => command.run(),
+        Command::Replay(command) => command.run(),
+    };
+    match answer {
+        Ok(Outcome::Accepted) => ExitCode::SUCCESS,
+        Ok(Outcome::Rejected) => ExitCode::from(2),
+        // Whoever reads has heard enough: `dogwood explain … | head`.
+        Err(Failure::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            _ = writeln!(anstream::stderr(), "dogwood: error: {}", failure.text());
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// Writes to standard output; colours go where they are welcome.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Failure::Write)
+}
+
+fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+    print(&format!("{value:#}\n"))
+}
+
+/// A remark beside the answer. That nobody may be there to read it is no failure.
+fn remark(text: &str) {
+    _ = writeln!(anstream::stderr(), "{}", printable(text));
+}
+
+/// Diagnostics about texts, drawn or as JSON.
+struct Findings<'t> {
+    diagnostics: &'t [Diagnostic],
+    texts: Vec<(&'t str, &'t str)>,
+}
+
+impl<'t> Findings<'t> {
+    fn new(diagnostics: &'t [Diagnostic], texts: &'t [Source]) -> Findings<'t> {
+        let texts = texts
+            .iter()
+            .map(|text| (text.name.as_str(), text.text.as_str()))
+            .collect();
+        Findings { diagnostics, texts }
+    }
+
+    fn drawn(&self) -> String {
+        render(self.diagnostics, &self.texts, Style::Color)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        to_json(self.diagnostics, &self.texts)
+    }
+}
+
+/// `1 rule`, `3 rules`.
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
+}

@@ -1,0 +1,35 @@
+//! `dogwood check`: are these rules sound?
+
+use super::policy::Set;
+use super::{Failure, Format, Outcome, PolicyArgs};
+use clap::Args;
+
+#[derive(Args)]
+pub struct Check {
+    #[command(flatten)]
+    policy: PolicyArgs,
+
+    /// Reject policies with warnings, too.
+    #[arg(long)]
+    deny_warnings: bool,
+
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+impl Check {
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let set = Set::check(&self.policy)?;
+        if self.format == Format::Human {
+            set.say_schema();
+        }
+        let passed = set.rules.is_some() && !(self.deny_warnings && !set.diagnostics.is_empty());
+        let rules = set.rules.as_ref().map_or(0, Vec::len);
+        set.print_verdict(self.format, rules, passed)?;
+        Ok(if passed {
+            Outcome::Accepted
+        } else {
+            Outcome::Rejected
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! From the arguments of a command to checked rules, or to everything that is wrong with them.
+
+use super::{
+    Failure, Findings, Format, Outcome, PolicyArgs, counted, input, print, print_json, remark,
+};
+use dogwood_compiler::compile::{self, CheckedRule, Options, Source};
+use dogwood_compiler::diagnostic::{printable, tally};
+use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use dogwood_compiler::schema::{Service, box_service};
+use serde_json::json;
+use std::path::Path;
+
+/// Which schema the rules were checked against.
+pub enum SchemaUsed {
+    BuiltIn,
+    /// A box's own, found by its `box.toml`.
+    Box(String),
+    Files(Vec<String>),
+    /// None was asked for.
+    None,
+}
+
+impl SchemaUsed {
+    pub fn text(&self) -> String {
+        match self {
+            SchemaUsed::BuiltIn => "built-in Box schema".to_owned(),
+            SchemaUsed::Box(path) => format!("Box schema (box.toml at {})", printable(path)),
+            SchemaUsed::Files(names) => names.join(", "),
+            SchemaUsed::None => "none".to_owned(),
+        }
+    }
+}
+
+/// A policy set and what checking it found.
+pub struct Set {
+    pub schema: SchemaUsed,
+    pub service: Service,
+    /// The policies, then the macro library. Where the schemas themselves are broken: the schemas.
+    pub texts: Vec<Source>,
+    pub diagnostics: Vec<Diagnostic>,
+    /// Nothing where there are errors.
+    pub rules: Option<Vec<CheckedRule>>,
+}
+
+impl Set {
+    /// Reads and checks everything the arguments name.
+    pub fn check(args: &PolicyArgs) -> Result<Set, Failure> {
+        args.only_one_stdin(None)?;
+        let policies = args.policies()?;
+        let macros = args.macros()?;
+        let (schema, schema_texts, loaded) = args.schema()?;
+        let service = match loaded {
+            Ok((service, warnings)) if warnings.is_empty() => service,
+            // A warning about a schema is shown, but is nothing about the policy.
+            Ok((service, warnings)) => {
+                remark(&Findings::new(&warnings, &schema_texts).drawn());
+                service
+            }
+            Err(diagnostics) => {
+                let service = Service::default();
+                return Ok(Set {
+                    schema,
+                    service,
+                    texts: schema_texts,
+                    diagnostics,
+                    rules: None,
+                });
+            }
+        };
+        let checked = compile::check(&policies, macros.as_ref(), &service, &Options::default());
+        let mut texts = policies;
+        texts.extend(macros);
+        Ok(match checked {
+            Ok(checked) => {
+                let diagnostics = checked.diagnostics;
+                Set {
+                    schema,
+                    service,
+                    texts,
+                    diagnostics,
+                    rules: Some(checked.rules),
+                }
+            }
+            Err(diagnostics) => Set {
+                schema,
+                service,
+                texts,
+                diagnostics,
+                rules: None,
+            },
+        })
+    }
+
+    pub fn findings(&self) -> Findings<'_> {
+        Findings::new(&self.diagnostics, &self.texts)
+    }
+
+    /// `policy.dw:12`, where a rule begins: at its effect, below its annotations.
+    pub fn place(&self, rule: &CheckedRule) -> String {
+        let Some(source) = self.texts.get(usize::from(rule.source.0)) else {
+            return String::new();
+        };
+        let before = source
+            .text
+            .get(..rule.rule.effect_span.start as usize)
+            .unwrap_or(&source.text);
+        format!("{}:{}", source.name, 1 + before.matches('\n').count())
+    }
+
+    /// The rules, or the answer of a command that cannot go on without them.
+    pub fn rules_or_reject(
+        &self,
+        format: Format,
+    ) -> Result<Result<&[CheckedRule], Outcome>, Failure> {
+        if format == Format::Human {
+            self.say_schema();
+        }
+        let Some(rules) = &self.rules else {
+            self.print_verdict(format, 0, false)?;
+            return Ok(Err(Outcome::Rejected));
+        };
+        // Warnings do not stop a command, and do not belong into its answer.
+        if format == Format::Human && !self.diagnostics.is_empty() {
+            remark_drawn(&self.findings().drawn());
+        }
+        Ok(Ok(rules))
+    }
+
+    pub fn say_schema(&self) {
+        if !matches!(self.schema, SchemaUsed::None) {
+            remark(&format!("schema: {}", self.schema.text()));
+        }
+    }
+
+    /// The findings and whether they pass.
+    pub fn print_verdict(&self, format: Format, rules: usize, passed: bool) -> Result<(), Failure> {
+        let (errors, warnings) = tally(&self.diagnostics);
+        match format {
+            Format::Human => {
+                let mut out = self.findings().drawn();
+                if !out.is_empty() {
+                    out.push('\n');
+                }
+                let warned = match warnings {
+                    0 => String::new(),
+                    n => format!(", {}", counted(n, "warning")),
+                };
+                out.push_str(&if passed {
+                    format!("OK: {}{warned}\n", counted(rules, "rule"))
+                } else {
+                    format!(
+                        "FAILED: {}, {}\n",
+                        counted(errors, "error"),
+                        counted(warnings, "warning")
+                    )
+                });
+                print(&out)
+            }
+            Format::Json => {
+                let all = self.findings().json();
+                let of = |severity: &str| -> Vec<&serde_json::Value> {
+                    all.as_array()
+                        .into_iter()
+                        .flatten()
+                        .filter(|d| d["severity"] == severity)
+                        .collect()
+                };
+                print_json(&json!({
+                    "passed": passed,
+                    "passed_without_warnings": passed && warnings == 0,
+                    "schema": self.schema.text(),
+                    "rules": rules,
+                    "errors": of("error"),
+                    "warnings": of("warning"),
+                }))
+            }
+        }
+    }
+}
+
+/// Drawn diagnostics beside the answer.
+fn remark_drawn(text: &str) {
+    use std::io::Write;
+    _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+type Loaded = Result<(Service, Vec<Diagnostic>), Vec<Diagnostic>>;
+
+impl PolicyArgs {
+    /// `also` is a further file the command reads.
+    pub fn only_one_stdin(&self, also: Option<&Path>) -> Result<(), Failure> {
+        let schemas = [&self.policy_schema, &self.event_schema, &self.macros];
+        let files = schemas.into_iter().flatten().map(|path| path.as_path());
+        input::only_one_stdin(
+            self.policies
+                .iter()
+                .map(|path| path.as_path())
+                .chain(files)
+                .chain(also),
+        )
+    }
+
+    pub fn policies(&self) -> Result<Vec<Source>, Failure> {
+        self.policies.iter().map(|path| input::read(path)).collect()
+    }
+
+    pub fn macros(&self) -> Result<Option<Source>, Failure> {
+        self.macros.as_deref().map(input::read).transpose()
+    }
+
+    fn schema(&self) -> Result<(SchemaUsed, Vec<Source>, Loaded), Failure> {
+        let actions = self.policy_schema.as_deref().map(input::read).transpose()?;
+        let events = self.event_schema.as_deref().map(input::read).transpose()?;
+        if actions.is_none() && events.is_none() {
+            let used = match self
+                .policies
+                .first()
+                .and_then(|policy| input::nearest_box(policy))
+            {
+                Some(found) => SchemaUsed::Box(found.display().to_string()),
+                None => SchemaUsed::BuiltIn,
+            };
+            return Ok((used, Vec::new(), Ok((box_service(), Vec::new()))));
+        }
+        let loaded = compile::load_service(actions.as_ref(), events.as_ref());
+        let texts: Vec<Source> = actions.into_iter().chain(events).collect();
+        let names = texts
+            .iter()
+            .map(|text| printable(&text.name).into_owned())
+            .collect();
+        Ok((SchemaUsed::Files(names), texts, loaded))
+    }
+}
