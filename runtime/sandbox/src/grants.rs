@@ -1,5 +1,8 @@
 //! Checks of the filesystem lists, all refusals at once, and the text of each refusal.
 
+#[cfg(test)]
+mod tests;
+
 use crate::floor::{self, Class, Enclosed};
 use crate::host::{Host, Kind};
 use crate::spec::{Grants, Role};

@@ -1,5 +1,8 @@
 //! What a plan needs to know about the machine: handed in, so that planning is a pure function.
 
+#[cfg(test)]
+pub mod fake;
+
 use crate::closure;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

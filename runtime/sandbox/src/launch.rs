@@ -209,18 +209,18 @@ mod tests {
             path: None,
             error: io::Error::from_raw_os_error(28),
         };
-        insta::assert_snapshot!(error, @"");
+        insta::assert_snapshot!(error);
         let error = LaunchError::Step {
             step: Step::Identity,
             path: Some("/w/src".into()),
             error: io::Error::from_raw_os_error(116),
         };
-        insta::assert_snapshot!(error, @"");
+        insta::assert_snapshot!(error);
         let error = LaunchError::Attestation {
             property: "CapEff",
             planned: "0".into(),
             found: "1".into(),
         };
-        insta::assert_snapshot!(error, @"");
+        insta::assert_snapshot!(error);
     }
 }

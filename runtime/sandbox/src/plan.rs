@@ -2,6 +2,9 @@
 
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 use crate::grants::{self, GrantRefusal, List};
 use crate::host::{Host, Identity, Kind};
 use crate::spec::{ProcessSpec, Role};
