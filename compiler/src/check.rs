@@ -21,27 +21,36 @@ pub use problem::{Finding, Problem};
 
 use crate::schema::Service;
 use crate::value::EntityUid;
+use dogwood_grammar::Span;
 use dogwood_grammar::ast::{ClauseBody, Expr, ExprKind, FieldPattern, Matcher, Rule, Temporal};
 use smol_str::SmolStr;
+use std::collections::{BTreeMap, HashSet};
+use std::mem::Discriminant;
 
 /// Gathers what is wrong with one rule.
 #[derive(Default)]
 pub(crate) struct Report {
-    pub findings: Vec<Finding>,
+    findings: Vec<Finding>,
+    seen: HashSet<(Span, Discriminant<Problem>)>,
 }
 
 impl Report {
-    pub fn add(&mut self, span: dogwood_grammar::Span, problem: Problem) {
-        let finding = Finding { span, problem };
-        if !self.findings.contains(&finding) {
-            self.findings.push(finding);
+    /// One problem of a kind is enough for a place: a rule is looked at once for each kind of request.
+    pub fn add(&mut self, span: Span, problem: Problem) {
+        if self.seen.insert((span, std::mem::discriminant(&problem))) {
+            self.findings.push(Finding { span, problem });
         }
+    }
+
+    pub fn len(&self) -> usize {
+        self.findings.len()
     }
 }
 
 /// The checks that need no schema: legality of every temporal block.
 pub fn check_without_schema(rule: &Rule, arithmetic: bool) -> Vec<Finding> {
     let mut report = Report::default();
+    annotations(rule, &mut report);
     for leaf in leaves(rule) {
         legality::check(leaf, arithmetic, &|_, _| None, &mut report);
     }
@@ -55,6 +64,7 @@ pub fn check_rule(
     arithmetic: bool,
 ) -> (Vec<Finding>, Vec<EntityUid>) {
     let mut report = Report::default();
+    annotations(rule, &mut report);
     let field_type = |matcher: &Matcher, field: &FieldPattern| -> Option<SmolStr> {
         leaf::binder_type(service, matcher, field)
     };
@@ -65,6 +75,23 @@ pub fn check_rule(
     }
     guard::check(rule, &service.actions, &scope, &mut report);
     (report.findings, scope.actions)
+}
+
+/// Of two annotations with one name only the last means anything.
+fn annotations(rule: &Rule, report: &mut Report) {
+    let mut first: BTreeMap<&SmolStr, Span> = BTreeMap::new();
+    for note in &rule.annotations {
+        let key = &note.key.text;
+        match first.get(key) {
+            Some(first) => {
+                let (name, first) = (key.clone(), *first);
+                report.add(note.span, Problem::DuplicateAnnotation { name, first });
+            }
+            None => {
+                first.insert(key, note.span);
+            }
+        }
+    }
 }
 
 /// The temporal blocks of a rule, left to right.

@@ -4,9 +4,11 @@ use crate::check::{self, Finding};
 use crate::macros::{Library, MacroError, expand_rule};
 use crate::schema::{self, SchemaError, Service, box_service, default_events};
 use crate::value::EntityUid;
-use dogwood_grammar::ast::{self, Item, PolicyFile, Rule};
+use dogwood_grammar::ast::{Item, PolicyFile, Rule};
 use dogwood_grammar::diagnostic::{Diagnostic, Severity, SourceId};
-use dogwood_grammar::{Parsed, SyntaxError, parse_action_schema, parse_event_schema, parse_policy};
+use dogwood_grammar::{
+    Parsed, Span, SyntaxError, parse_action_schema, parse_event_schema, parse_policy,
+};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -71,9 +73,6 @@ pub fn load_service(
         Some(source) => {
             let id = SourceId(u16::from(action_schema.is_some()));
             let text = without_mark(&source.text);
-            if text.trim().is_empty() {
-                found.schema(&[SchemaError::BlankEventSchema], id);
-            }
             let parsed = parse_event_schema(&text);
             found.syntax(&parsed, &text, id);
             let (events, errors) = schema::derive(&parsed.tree, &actions);
@@ -89,9 +88,6 @@ pub fn load_service(
 pub fn check_event_schema(source: &Source) -> Vec<Diagnostic> {
     let mut found = Found::default();
     let text = without_mark(&source.text);
-    if text.trim().is_empty() {
-        found.schema(&[SchemaError::BlankEventSchema], SourceId(0));
-    }
     let parsed = parse_event_schema(&text);
     found.syntax(&parsed, &text, SourceId(0));
     found.schema(&schema::check_event_schema(&parsed.tree), SourceId(0));
@@ -184,34 +180,41 @@ fn without_mark(text: &str) -> Cow<'_, str> {
 #[derive(Default)]
 struct Found {
     all: Vec<Diagnostic>,
+    /// Places that could not be read; nothing more is said about them.
+    unreadable: BTreeSet<(SourceId, Span)>,
 }
 
 impl Found {
     fn syntax<T>(&mut self, parsed: &Parsed<T>, text: &str, id: SourceId) {
-        let said = parsed
-            .errors
-            .iter()
-            .map(|error: &SyntaxError| error.diagnostic(text));
-        self.all
-            .extend(said.map(|diagnostic| diagnostic.in_source(id)));
+        for error in &parsed.errors {
+            let diagnostic = SyntaxError::diagnostic(error, text).in_source(id);
+            self.unreadable.insert((id, diagnostic.span));
+            self.all.push(diagnostic);
+        }
+    }
+
+    fn add(&mut self, diagnostic: Diagnostic, id: SourceId) {
+        if !self.unreadable.contains(&(id, diagnostic.span)) {
+            self.all.push(diagnostic.in_source(id));
+        }
     }
 
     fn schema(&mut self, errors: &[SchemaError], id: SourceId) {
-        self.all
-            .extend(errors.iter().map(|error| error.diagnostic().in_source(id)));
+        for error in errors {
+            self.add(error.diagnostic(), id);
+        }
     }
 
     fn macros(&mut self, errors: &[MacroError], id: SourceId) {
-        self.all
-            .extend(errors.iter().map(|error| error.diagnostic().in_source(id)));
+        for error in errors {
+            self.add(error.diagnostic(), id);
+        }
     }
 
     fn findings(&mut self, findings: &[Finding], text: &str, id: SourceId) {
-        self.all.extend(
-            findings
-                .iter()
-                .map(|finding| finding.diagnostic(text).in_source(id)),
-        );
+        for finding in findings {
+            self.add(finding.diagnostic(text), id);
+        }
     }
 
     fn define(&mut self, file: &PolicyFile, id: SourceId) -> Library {
@@ -233,12 +236,4 @@ impl Found {
             Ok(self.all)
         }
     }
-}
-
-/// Positions of rules are those of [`ast::Item::Rule`]; definitions do not count.
-pub fn rule_count(file: &PolicyFile) -> usize {
-    file.items
-        .iter()
-        .filter(|item| matches!(item, ast::Item::Rule(_)))
-        .count()
 }

@@ -2,5 +2,10 @@
 
 mod front {
     mod box_examples;
+    mod conditions;
+    mod legality;
+    mod macros;
+    mod schemas;
     mod screen;
+    mod temporal;
 }

@@ -13,6 +13,8 @@ pub mod literal;
 mod operators;
 mod ty;
 
+pub use operators::literal_of;
+
 use super::Report;
 use super::problem::Problem;
 use super::scope::{Scope, check_entity, check_entity_type};
@@ -26,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ty::Ty;
 
 pub fn check(rule: &Rule, schema: &ActionSchema, scope: &Scope, report: &mut Report) {
-    let before = report.findings.len();
+    let before = report.len();
     let mut guard = Guard {
         schema,
         report,
@@ -54,7 +56,7 @@ pub fn check(rule: &Rule, schema: &ActionSchema, scope: &Scope, report: &mut Rep
         }
     }
     guard.never_true();
-    if !ever && !scope.targets.is_empty() && report.findings.len() == before {
+    if !ever && !scope.targets.is_empty() && report.len() == before {
         let clause = barriers.first().and_then(|at| rule.clauses.get(*at));
         let span = clause.map_or(rule.effect_span, |clause| clause.span);
         report.add(span, Problem::NeverApplies);
@@ -204,7 +206,7 @@ impl<'s> Guard<'_, 's> {
                 (ty.negated(), none())
             }
             ExprKind::If { test, yes, no } => self.choice(test, yes, no, caps, place),
-            ExprKind::Has { target, path } => self.has(expr.span, target, path, caps, place),
+            ExprKind::Has { target, path } => self.has(target, path, caps, place),
             ExprKind::Attr { target, attr } => (self.attr(target, attr, caps, place), none()),
             ExprKind::Is { target, ty, within } => {
                 self.is(expr.span, target, ty, within.as_deref(), caps, place)
@@ -444,26 +446,18 @@ impl<'s> Guard<'_, 's> {
                 Ty::Unknown
             }
             Found::NotRecord => {
-                let of = described(target, &of_type(&of));
-                let problem = Problem::NotRecord {
-                    of,
-                    found: self.type_name(target, caps, place),
-                };
-                self.report.add(attr.span, problem);
+                let found = of.name();
+                let of = described(target, &of);
+                self.report.add(attr.span, Problem::NotRecord { of, found });
                 Ty::Unknown
             }
             Found::Unknown => Ty::Unknown,
         }
     }
 
-    fn type_name(&mut self, expr: &Expr, caps: &Capabilities, place: Place<'_, 's>) -> SmolStr {
-        self.expr(expr, caps, place).0.name()
-    }
-
     /// `target has a.b.c`: each step is tested with those before it known to hold.
     fn has(
         &mut self,
-        span: Span,
         target: &Expr,
         path: &[Attr],
         caps: &Capabilities,
@@ -505,7 +499,6 @@ impl<'s> Guard<'_, 's> {
                 }
             }
         }
-        let _ = span;
         (Ty::Bool(constant.then_some(true)), gained)
     }
 
@@ -524,8 +517,7 @@ impl<'s> Guard<'_, 's> {
         let result = match &of {
             Ty::Entity(found) if known => {
                 let same = *found == wanted;
-                let found = found.clone();
-                self.tested(ty.span, same, || Problem::NeverIs { found, wanted });
+                self.tested(ty.span, same, || Problem::NeverIs { wanted });
                 Ty::Bool(Some(same))
             }
             Ty::Entity(_) | Ty::Unknown => Ty::Bool(None),
@@ -554,14 +546,6 @@ fn described(expr: &Expr, ty: &Ty) -> SmolStr {
         (Some(key), _) => format_smolstr!("`{key}`"),
         (None, Ty::Entity(name)) => format_smolstr!("an entity of type {name}"),
         (None, _) => SmolStr::new("this record"),
-    }
-}
-
-/// Forgets what is only said of entities.
-fn of_type<'s>(ty: &Ty<'s>) -> Ty<'s> {
-    match ty {
-        Ty::Entity(_) => Ty::Unknown,
-        other => other.clone(),
     }
 }
 

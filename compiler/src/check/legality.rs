@@ -11,6 +11,7 @@ use dogwood_grammar::ast::{
     TermKind, VarRef,
 };
 use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The type a variable would be declared with to hold the value of this field.
@@ -118,11 +119,6 @@ impl Check<'_> {
                 self.operand(first);
                 rest.iter().for_each(|(_, item)| self.operand(item));
             }
-            TermKind::Array(items) => {
-                self.report
-                    .add(term.span, Problem::Misplaced { what: "a list" });
-                items.iter().for_each(|item| self.pattern(item));
-            }
             _ => {}
         }
     }
@@ -131,7 +127,6 @@ impl Check<'_> {
         let what = match &term.kind {
             TermKind::Aggregate(_) => "an aggregate",
             TermKind::Product(_) | TermKind::Sum { .. } => "arithmetic",
-            TermKind::Array(_) => "a list",
             _ => return,
         };
         self.report.add(term.span, Problem::Misplaced { what });
@@ -191,10 +186,11 @@ impl Check<'_> {
         let mut declared = Vec::new();
         declared_names(&leaf.body, &mut declared);
         let bound = restricted(&leaf.body);
-        for (name, span) in open {
+        for (at, (name, span)) in open.iter().enumerate() {
             let problem = Problem::FreeVariable {
                 name: name.clone(),
-                nearest: nearest(name, &declared),
+                // Comparing names is quadratic; nobody reads twenty proposals.
+                nearest: (at < 20).then(|| nearest(name, &declared)).flatten(),
                 ty: use_type(&leaf.body, name, field_type)
                     .unwrap_or_else(|| SmolStr::new("String")),
                 wrap: bound.contains(name).then_some(leaf.body.span),
@@ -322,13 +318,15 @@ impl Check<'_> {
             }
             CondKind::Not(body) => {
                 let known = self.demand(&free(body), known, Early::Negation, chain);
-                self.chain(body, known);
+                self.chain(body, known.into_owned());
             }
             CondKind::Since { left, right, .. } => {
                 let anchor = restricted(right);
                 let mut demands = free(left);
                 demands.retain(|name, _| !anchor.contains(name));
-                let mut known = self.demand(&demands, known, Early::SinceLeft, chain);
+                let mut known = self
+                    .demand(&demands, known, Early::SinceLeft, chain)
+                    .into_owned();
                 self.chain(right, known.clone());
                 known.extend(anchor);
                 self.chain(left, known);
@@ -369,18 +367,26 @@ impl Check<'_> {
     }
 
     /// Reports the demands that are not met, and returns what is known with them taken as met.
-    fn demand(&mut self, demands: &Places, known: &Names, early: Early, chain: Chain) -> Names {
-        let mut known = known.clone();
+    fn demand<'k>(
+        &mut self,
+        demands: &Places,
+        known: &'k Names,
+        early: Early,
+        chain: Chain,
+    ) -> Cow<'k, Names> {
+        let mut known = Cow::Borrowed(known);
         for (name, span) in demands {
-            if known.insert(name.clone()) {
-                let problem = Problem::TooEarly {
-                    name: name.clone(),
-                    early,
-                    later: chain.binder_of(name),
-                    reordered: chain.reordered(name),
-                };
-                self.report.add(*span, problem);
+            if known.contains(name) {
+                continue;
             }
+            known.to_mut().insert(name.clone());
+            let problem = Problem::TooEarly {
+                name: name.clone(),
+                early,
+                later: chain.binder_of(name),
+                reordered: chain.reordered(name),
+            };
+            self.report.add(*span, problem);
         }
         known
     }

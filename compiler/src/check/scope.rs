@@ -26,7 +26,7 @@ pub struct Target<'s> {
 }
 
 pub fn resolve<'s>(rule: &Rule, schema: &'s ActionSchema, report: &mut Report) -> Scope<'s> {
-    let before = report.findings.len();
+    let before = report.len();
     let mut heads = Heads { schema, report };
     let principals = heads.entity_types(rule.scope.head(ScopeVar::Principal));
     let resources = heads.entity_types(rule.scope.head(ScopeVar::Resource));
@@ -54,7 +54,7 @@ pub fn resolve<'s>(rule: &Rule, schema: &'s ActionSchema, report: &mut Report) -
             });
         }
     }
-    if targets.is_empty() && report.findings.len() == before {
+    if targets.is_empty() && report.len() == before {
         impossible(rule, schema, &actions, report);
     }
     let concrete = actions.iter().filter(|action| action.applies_to.is_some());
@@ -73,12 +73,11 @@ fn impossible(rule: &Rule, schema: &ActionSchema, actions: &[&ActionDecl], repor
     match head {
         Some(Head {
             constraint: Constraint::Eq(HeadRef::Entity(group)),
+            span,
             ..
         }) if !concrete => {
-            let problem = Problem::GroupAction {
-                name: group.id.value.clone(),
-            };
-            report.add(group.span, problem);
+            let (name, head) = (group.id.value.clone(), *span);
+            report.add(group.span, Problem::GroupAction { name, head });
         }
         _ => {
             let first = actions.iter().find_map(|action| {

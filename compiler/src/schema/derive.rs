@@ -220,22 +220,6 @@ fn is_symmetric(pin: &Pin) -> bool {
 /// The errors an event schema has whatever the actions are.
 pub fn check_event_schema(file: &EventSchemaFile) -> Vec<SchemaError> {
     let mut check = Check::default();
-    if let Some(window) = &file.max_window {
-        use dogwood_grammar::ast::WindowKind;
-        match window.kind {
-            WindowKind::Amount { amount: 0, .. } => {
-                check
-                    .errors
-                    .push(SchemaError::ZeroMaxWindow { span: window.span });
-            }
-            WindowKind::Amount { .. } if window.seconds().is_none() => {
-                check
-                    .errors
-                    .push(SchemaError::MaxWindowRange { span: window.span });
-            }
-            _ => {}
-        }
-    }
     let mut kinds: BTreeMap<&SmolStr, Span> = BTreeMap::new();
     for decl in &file.events {
         if let Some(first) = kinds.insert(&decl.kind.text, decl.kind.span) {
@@ -245,7 +229,7 @@ pub fn check_event_schema(file: &EventSchemaFile) -> Vec<SchemaError> {
                 first,
             });
         }
-        check.members(&decl.members, &decl.binder, 0);
+        check.members(&decl.members, decl.kind.span, 0);
     }
     check.errors
 }
@@ -256,9 +240,9 @@ struct Check {
 }
 
 impl Check {
-    fn members(&mut self, members: &[Member], binder: &Ident, depth: usize) {
+    fn members(&mut self, members: &[Member], at: Span, depth: usize) {
         if depth > MAX_NESTING {
-            let span = members.first().map_or(binder.span, |member| match member {
+            let span = members.first().map_or(at, |member| match member {
                 Member::Spread(spread) => spread.span,
                 Member::Field(field) => field.span,
             });
@@ -272,7 +256,7 @@ impl Check {
         for member in members {
             let (name, span) = match member {
                 Member::Spread(spread) => {
-                    if !self.spread(spread, binder) {
+                    if !self.spread(spread) {
                         continue;
                     }
                     let group = if spread.selector.text == "inputs" {
@@ -283,7 +267,7 @@ impl Check {
                     (SmolStr::new(group), spread.span)
                 }
                 Member::Field(field) => {
-                    self.field(field, binder, depth);
+                    self.field(field, at, depth);
                     (field.name.text.clone(), field.name.span)
                 }
             };
@@ -295,8 +279,7 @@ impl Check {
     }
 
     /// Whether the spread means something.
-    fn spread(&mut self, spread: &Spread, binder: &Ident) -> bool {
-        self.argument(&spread.argument, binder);
+    fn spread(&mut self, spread: &Spread) -> bool {
         let word = &spread.selector;
         if SPREADS.contains(&word.text.as_str()) {
             return true;
@@ -311,11 +294,9 @@ impl Check {
         false
     }
 
-    fn field(&mut self, field: &Field, binder: &Ident, depth: usize) {
-        let mut group = false;
+    fn field(&mut self, field: &Field, at: Span, depth: usize) {
         match &field.ty.kind {
-            FieldTyKind::Selector { selector, argument } => {
-                self.argument(argument, binder);
+            FieldTyKind::Selector { selector, .. } => {
                 if SPREADS.contains(&selector.text.as_str()) {
                     let (selector, span) = (selector.text.clone(), field.ty.span);
                     self.errors
@@ -324,54 +305,8 @@ impl Check {
                     self.unknown_selector(selector, &TYPES);
                 }
             }
-            FieldTyKind::Record(members) => {
-                group = true;
-                self.members(members, binder, depth + 1);
-            }
+            FieldTyKind::Record(members) => self.members(members, at, depth + 1),
             FieldTyKind::Name(_) | FieldTyKind::Error => {}
-        }
-        match (field.pin, &field.value) {
-            (Some(span), _) if group => self.errors.push(SchemaError::PinOnGroup {
-                name: field.name.text.clone(),
-                span: span.to(field.name.span),
-            }),
-            (Some(span), None) => self.errors.push(SchemaError::PinWithoutValue {
-                name: field.name.text.clone(),
-                span,
-                end: field.span.end,
-            }),
-            (None, Some(value)) => self.errors.push(SchemaError::ValueWithoutPin {
-                span: value.span,
-                start: field.span.start,
-            }),
-            _ => {}
-        }
-        if let Some(value) = &field.value {
-            self.pin_ref(value);
-        }
-    }
-
-    fn pin_ref(&mut self, value: &PinRef) {
-        let root = value.root.text.as_str();
-        if !["principal", "resource", "context"].contains(&root) {
-            let span = value.root.span;
-            self.errors.push(SchemaError::UnknownPinRoot {
-                name: value.root.text.clone(),
-                span,
-            });
-        } else if root == "context" && value.path.is_empty() {
-            self.errors
-                .push(SchemaError::PinToWholeContext { span: value.span });
-        }
-    }
-
-    fn argument(&mut self, argument: &Ident, binder: &Ident) {
-        if argument.text != binder.text {
-            self.errors.push(SchemaError::SelectorArgument {
-                found: argument.text.clone(),
-                binder: binder.text.clone(),
-                span: argument.span,
-            });
         }
     }
 

@@ -70,13 +70,6 @@ pub enum SchemaError {
         span: Span,
     },
     // Event schemas.
-    BlankEventSchema,
-    ZeroMaxWindow {
-        span: Span,
-    },
-    MaxWindowRange {
-        span: Span,
-    },
     DuplicateKind {
         kind: SmolStr,
         span: Span,
@@ -86,11 +79,6 @@ pub enum SchemaError {
         name: SmolStr,
         span: Span,
         first: Span,
-    },
-    SelectorArgument {
-        found: SmolStr,
-        binder: SmolStr,
-        span: Span,
     },
     UnknownSelector {
         name: SmolStr,
@@ -104,26 +92,6 @@ pub enum SchemaError {
     },
     TypeAsSpread {
         selector: SmolStr,
-        span: Span,
-    },
-    PinWithoutValue {
-        name: SmolStr,
-        span: Span,
-        end: u32,
-    },
-    ValueWithoutPin {
-        span: Span,
-        start: u32,
-    },
-    PinOnGroup {
-        name: SmolStr,
-        span: Span,
-    },
-    UnknownPinRoot {
-        name: SmolStr,
-        span: Span,
-    },
-    PinToWholeContext {
         span: Span,
     },
     NestingTooDeep {
@@ -263,25 +231,6 @@ impl SchemaError {
                 format!("the enumerated type `{name}` has no values"),
             )
             .help("list at least one value"),
-            _ => self.event_diagnostic(),
-        }
-    }
-
-    fn event_diagnostic(&self) -> Diagnostic {
-        use SchemaError::*;
-        match self {
-            ZeroMaxWindow { span } => Diagnostic::error(
-                "zero-window",
-                *span,
-                "`max_window` must be longer than nothing",
-            )
-            .help("leave it out for the default of 24h"),
-            MaxWindowRange { span } => Diagnostic::error(
-                "window-out-of-range",
-                *span,
-                "this window is too long to be counted",
-            )
-            .help("the longest window is 9223372036854775807 seconds"),
             DuplicateKind { kind, span, first } => Diagnostic::error(
                 "duplicate-event",
                 *span,
@@ -297,16 +246,6 @@ impl SchemaError {
             )
             .also(*first, "the first one")
             .help("`...inputs(A)` makes a group `input`, `...outputs(A)` a group `output`"),
-            SelectorArgument {
-                found,
-                binder,
-                span,
-            } => Diagnostic::error(
-                "wrong-selector-argument",
-                *span,
-                format!("`{found}` is not the action of this event, which is called `{binder}`"),
-            )
-            .fix(format!("write `{binder}`"), *span, binder.as_str()),
             UnknownSelector {
                 name,
                 span,
@@ -334,51 +273,6 @@ impl SchemaError {
                 format!("`{selector}` is the type of one field and cannot be spread"),
             )
             .help(format!("give the field a name: `caller: {selector}(A)`")),
-            PinWithoutValue { name, span, end } => Diagnostic::error(
-                "pin-without-value",
-                *span,
-                format!("`{name}` is pinned, but not to anything"),
-            )
-            .help("say what of the decided event it must equal, as in `= principal`")
-            .fix(
-                "pin to `principal`",
-                Span {
-                    start: *end,
-                    end: *end,
-                },
-                " = principal",
-            ),
-            ValueWithoutPin { span, start } => Diagnostic::error(
-                "value-without-pin",
-                *span,
-                "only a pinned field can be given a value",
-            )
-            .fix(
-                "pin the field",
-                Span {
-                    start: *start,
-                    end: *start,
-                },
-                "pin ",
-            ),
-            PinOnGroup { name, span } => Diagnostic::error(
-                "pin-on-group",
-                *span,
-                format!("`{name}` is a group of fields and cannot be pinned"),
-            )
-            .help("pin the field inside it"),
-            UnknownPinRoot { name, span } => Diagnostic::error(
-                "unknown-pin-value",
-                *span,
-                format!("a pin cannot read `{name}`"),
-            )
-            .help("a pin reads the event being decided: `principal`, `resource` or `context.…`"),
-            PinToWholeContext { span } => Diagnostic::error(
-                "unknown-pin-value",
-                *span,
-                "a pin reads one field of the context, not the whole of it",
-            )
-            .help("name the field, as in `context.sessionId`"),
             NestingTooDeep { span, limit } => Diagnostic::error(
                 "nesting-too-deep",
                 *span,
@@ -398,13 +292,6 @@ impl SchemaError {
                 ),
             )
             .help("give the action a smaller input or output record"),
-            // `BlankEventSchema` and, unreachably, those said above.
-            _ => Diagnostic::error(
-                "blank-event-schema",
-                Span::default(),
-                "the event schema is empty",
-            )
-            .help("declare at least one event, or leave the event schema out for the built-in one"),
         }
     }
 }

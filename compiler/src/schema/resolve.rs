@@ -19,8 +19,10 @@ use indexmap::IndexMap;
 use smol_str::{SmolStr, format_smolstr};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Deepest nesting of a type once common types are written out.
+/// Deepest nesting of a common type written out.
 const MAX_TYPE_DEPTH: usize = 128;
+/// Most steps, into a type or to another one, on the way to a built-in or entity type.
+const MAX_STEPS: usize = 500;
 /// Most type nodes of a whole schema once common types are written out.
 const MAX_TYPE_NODES: usize = 500_000;
 
@@ -51,13 +53,20 @@ struct Declaration<'a, T> {
 #[derive(Default)]
 struct Resolver<'a> {
     declared: Declared<'a>,
-    /// Common types already written out, with their node counts; `None` after an error.
-    resolved: BTreeMap<SmolStr, Option<(Type, usize)>>,
+    /// Common types already written out; `None` after an error.
+    resolved: BTreeMap<SmolStr, Option<Written>>,
     /// The common types being written out, outermost first.
     open: Vec<SmolStr>,
     depth: usize,
     nodes: usize,
     errors: Vec<SchemaError>,
+}
+
+/// A common type written out.
+struct Written {
+    ty: Type,
+    /// Nodes in all.
+    size: usize,
 }
 
 fn qualified(namespace: &str, name: &str) -> SmolStr {
@@ -425,12 +434,8 @@ impl<'a> Resolver<'a> {
 
     fn record(&mut self, ns: &str, record: &'a RecordTy) -> Option<RecordType> {
         let mut attrs = BTreeMap::new();
-        let mut spans: BTreeMap<&SmolStr, Span> = BTreeMap::new();
         let mut whole = true;
         for attr in &record.attrs {
-            if let Some(first) = spans.insert(&attr.name.value, attr.name.span) {
-                self.duplicate("attribute", &attr.name.value, attr.name.span, first);
-            }
             match self.ty(ns, &attr.ty) {
                 Some(ty) => {
                     let attr_type = AttrType {
@@ -447,7 +452,7 @@ impl<'a> Resolver<'a> {
 
     fn ty(&mut self, ns: &str, ty: &'a Ty) -> Option<Type> {
         self.nodes += 1;
-        if self.depth >= MAX_TYPE_DEPTH {
+        if self.depth >= MAX_STEPS {
             self.errors.push(SchemaError::TypeTooDeep {
                 span: ty.span,
                 limit: MAX_TYPE_DEPTH,
@@ -507,16 +512,15 @@ impl<'a> Resolver<'a> {
             return None;
         }
         self.common(name);
-        let (ty, size) = self.resolved.get(name)?.as_ref()?;
-        if self.nodes.saturating_add(*size) > MAX_TYPE_NODES {
-            self.errors.push(SchemaError::TypesTooLarge {
-                span: at,
-                limit: MAX_TYPE_NODES,
-            });
+        let written = self.resolved.get(name)?.as_ref()?;
+        if self.nodes.saturating_add(written.size) > MAX_TYPE_NODES {
+            let limit = MAX_TYPE_NODES;
+            self.errors
+                .push(SchemaError::TypesTooLarge { span: at, limit });
             return None;
         }
-        self.nodes += size;
-        Some(ty.clone())
+        self.nodes += written.size;
+        Some(written.ty.clone())
     }
 
     fn common(&mut self, name: &SmolStr) {
@@ -527,13 +531,36 @@ impl<'a> Resolver<'a> {
             return;
         };
         let (namespace, body) = (declaration.namespace.clone(), declaration.body);
-        let before = self.nodes;
+        let span = declaration.span;
         self.open.push(name.clone());
         let ty = self.ty(&namespace, body);
         self.open.pop();
-        let size = self.nodes - before;
-        self.resolved.insert(name.clone(), ty.map(|ty| (ty, size)));
+        let written = ty.and_then(|ty| {
+            let (size, depth) = extent(&ty);
+            if depth > MAX_TYPE_DEPTH {
+                let limit = MAX_TYPE_DEPTH;
+                self.errors.push(SchemaError::TypeTooDeep { span, limit });
+                return None;
+            }
+            Some(Written { ty, size })
+        });
+        self.resolved.insert(name.clone(), written);
     }
+}
+
+/// The nodes of a type, in all and on the longest way down.
+fn extent(ty: &Type) -> (usize, usize) {
+    let (size, depth) = match ty {
+        Type::Set(element) => extent(element),
+        Type::Record(record) => {
+            let parts = record.attrs.values().map(|attr| extent(&attr.ty));
+            parts.fold((0, 0), |(size, depth), part| {
+                (size + part.0, depth.max(part.1))
+            })
+        }
+        _ => (0, 0),
+    };
+    (size + 1, depth + 1)
 }
 
 fn seen_in_order(choices: &[Str]) -> Vec<SmolStr> {

@@ -253,7 +253,7 @@ impl<'s> Guard<'_, 's> {
             None => (Ty::Bool(None), Capabilities::new()),
             Some(None) => {
                 let of = of.name();
-                self.tested(span, false, || Problem::NoTags { of });
+                self.tested(span, false, || Problem::NeverTagged { of });
                 (Ty::Bool(Some(false)), Capabilities::new())
             }
             Some(Some(_)) => {

@@ -2,8 +2,9 @@
 
 use super::ty::Ty;
 use super::{Capabilities, Guard, Place};
+use crate::check::literal;
 use crate::check::problem::Problem;
-use crate::schema::Extension;
+use crate::schema::{ActionSchema, Extension, Type};
 use crate::value::EntityUid;
 use dogwood_grammar::Span;
 use dogwood_grammar::ast::{CompareOp, EntityRef, Expr, ExprKind, RecordField, Var};
@@ -42,13 +43,7 @@ impl<'s> Guard<'_, 's> {
                 self.ordered(&b, right.span);
                 let ordered = is_ordered(&a) && is_ordered(&b);
                 if ordered && a.join(&b).is_none() {
-                    let (left, right) = (a.name(), b.name());
-                    let problem = Problem::Incompatible {
-                        what: "the two sides",
-                        left,
-                        right,
-                    };
-                    self.report.add(span, problem);
+                    self.unlike(span, (left, &a), (right, &b));
                 }
                 Ty::Bool(None)
             }
@@ -80,15 +75,7 @@ impl<'s> Guard<'_, 's> {
             return Ty::Bool(Some(false));
         }
         if a.join(&b).is_none() {
-            let (left, right) = (a.name(), b.name());
-            self.report.add(
-                span,
-                Problem::Incompatible {
-                    what: "the two sides",
-                    left,
-                    right,
-                },
-            );
+            self.unlike(span, (left, &a), (right, &b));
             return Ty::Bool(None);
         }
         if matches!((&a, &b), (Ty::Entity(_), Ty::Entity(_))) {
@@ -97,6 +84,36 @@ impl<'s> Guard<'_, 's> {
         match (self.constant(left, place), self.constant(right, place)) {
             (Some(one), Some(other)) => Ty::Bool(Some(one == other)),
             _ => literals_equal(left, right).map_or(Ty::Bool(None), |same| Ty::Bool(Some(same))),
+        }
+    }
+
+    /// Says that two sides have different types; of a literal, that it is of the wrong one.
+    fn unlike(&mut self, span: Span, left: (&Expr, &Ty<'s>), right: (&Expr, &Ty<'s>)) {
+        let (literal, other) = match (is_literal(left.0), is_literal(right.0)) {
+            (false, true) => (right, left.1),
+            (true, false) => (left, right.1),
+            _ => {
+                let (left, right) = (left.1.name(), right.1.name());
+                let what = "the two sides";
+                let problem = Problem::Incompatible { what, left, right };
+                return self.report.add(span, problem);
+            }
+        };
+        let problem = Problem::WrongLiteral {
+            other: other.name(),
+            found: literal.1.name(),
+            replacement: self.replacement(literal.0, other),
+        };
+        self.report.add(literal.0.span, problem);
+    }
+
+    /// The literal of type `wanted` that was probably meant by this one.
+    fn replacement(&self, literal: &Expr, wanted: &Ty<'s>) -> Option<String> {
+        let wanted = wanted.to_type()?;
+        match &literal.kind {
+            ExprKind::Str(text) => literal_of(self.schema, text, &wanted),
+            ExprKind::Long(number) if wanted == Type::String => Some(format!("\"{number}\"")),
+            _ => None,
         }
     }
 
@@ -227,6 +244,30 @@ impl<'s> Guard<'_, 's> {
             .collect();
         Ty::record(typed)
     }
+}
+
+/// What an author who wrote `text` between quotes probably meant, where `wanted` is needed.
+pub fn literal_of(schema: &ActionSchema, text: &str, wanted: &Type) -> Option<String> {
+    match wanted {
+        Type::Long => text.parse::<i64>().ok().map(|number| number.to_string()),
+        Type::Bool => matches!(text, "true" | "false").then(|| text.to_owned()),
+        Type::Entity(name) => {
+            let choices = schema.entity_types.get(name)?.choices.as_ref()?;
+            let known = choices.iter().any(|choice| choice == text);
+            known.then(|| format!("{name}::{text:?}"))
+        }
+        Type::Ext(Extension::Decimal) => {
+            literal::decimal(text).map(|_| format!("decimal({text:?})"))
+        }
+        _ => None,
+    }
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    matches!(
+        expr.kind,
+        ExprKind::Str(_) | ExprKind::Long(_) | ExprKind::Bool(_) | ExprKind::Entity(_)
+    )
 }
 
 fn is_ordered(ty: &Ty) -> bool {

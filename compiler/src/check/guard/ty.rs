@@ -46,7 +46,7 @@ impl<'s> Ty<'s> {
         }
     }
 
-    fn to_type(&self) -> Option<Type> {
+    pub fn to_type(&self) -> Option<Type> {
         Some(match self {
             Ty::Unknown => return None,
             Ty::Bool(_) => Type::Bool,

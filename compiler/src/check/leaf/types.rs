@@ -2,6 +2,7 @@
 //! reference, 3.3 and 3.10).
 
 use crate::check::Report;
+use crate::check::guard::literal_of;
 use crate::check::problem::Problem;
 use crate::check::scope::{Scope, Target};
 use crate::nearest::{last_segment, nearest};
@@ -138,10 +139,15 @@ impl Types<'_, '_> {
                     if let Some(FieldType::Declared { ty, .. }) = declared {
                         let wanted = Kind::of(ty);
                         if !wanted.fits(&found) {
+                            let replacement = match &field.term.kind {
+                                TermKind::Str(text) => literal_of(&self.service.actions, text, ty),
+                                _ => None,
+                            };
                             let problem = Problem::FieldType {
                                 field: SmolStr::new(path.join(".")),
                                 wanted: wanted.text(),
                                 found: found.text(),
+                                replacement,
                             };
                             self.report.add(field.term.span, problem);
                         }
