@@ -91,6 +91,25 @@ impl fmt::Display for Explanation {
     }
 }
 
+impl Speech<'_> {
+    /// What makes a rule without temporal parts apply.
+    fn guard(&self, rule: &Rule) -> String {
+        let said = rule.clauses.iter().map(|clause| match &clause.body {
+            ClauseBody::Expr(expr) => self.expr(expr, clause.kind == ClauseKind::When),
+            ClauseBody::Temporal(temporal) => {
+                let holds = clause.kind == ClauseKind::When;
+                self.cond(&temporal.body, holds, &mut Scene::default())
+            }
+        });
+        match Group::all(said.collect()) {
+            Group::All(parts) if parts.is_empty() => {
+                format!("it forbids {} without conditions", self.scope(&rule.scope))
+            }
+            guard => guard.say(),
+        }
+    }
+}
+
 /// What one rule says, sentence by sentence.
 pub fn sentences(rule: &Rule, service: &Service) -> Vec<String> {
     let speech = Speech::new(rule, service);

@@ -140,7 +140,10 @@ impl Monitor {
         let idle = &mut self.idle;
         let until = self.clock.saturating_add(policy.longest_window);
         let history = self.partitions.entry(key).or_insert_with(|| {
-            idle.push(Reverse((until, key)));
+            // Without a pin there is one partition, and it remembers what people ask about afterwards.
+            if policy.service.events.universal_pin.is_some() {
+                idle.push(Reverse((until, key)));
+            }
             History::new(&policy)
         });
         history.append(&policy, &mut self.values, event, floor, self.clock);

@@ -98,7 +98,11 @@ impl Speech<'_> {
         let kind = &matcher.event.kind.text;
         let own = self.matches_itself(matcher, scene);
         let (mut with, mut by) = (Vec::new(), Vec::new());
-        for field in matcher.fields() {
+        let (of, told) = subject(matcher);
+        for (at, field) in matcher.fields().enumerate() {
+            if told.contains(&at) {
+                continue;
+            }
             let words: Vec<&str> = field.path.iter().map(|word| word.text.as_str()).collect();
             if words == ["callerPrincipal"]
                 && matches!(&field.term.kind, TermKind::Scope { root: ScopeRoot::Principal, path } if path.is_empty())
@@ -109,8 +113,8 @@ impl Speech<'_> {
             with.push(self.field_pattern(&words, &field.term, scene));
         }
         Noun {
-            head: format!("`{action}` {kind}"),
-            plural: format!("`{action}` {kind}s"),
+            head: format!("`{action}` {kind}{of}"),
+            plural: format!("`{action}` {kind}s{of}"),
             with,
             by,
             earlier,
@@ -224,4 +228,74 @@ impl Speech<'_> {
             None => false,
         }
     }
+}
+
+/// What an event of a box is about, as people say it: " of `npm test` in `~/my-project`", " of
+/// `~/notes.txt`", " to `slack.com/api`". And which of the fields that tells.
+fn subject(matcher: &Matcher) -> (String, Vec<usize>) {
+    let fields: Vec<&FieldPattern> = matcher.fields().collect();
+    let at = |name: &str| {
+        fields.iter().position(|field| {
+            matches!(field.path.as_slice(), [input, word] if input.text == "input" && word.text == name)
+        })
+    };
+    let literal = |name: &str| {
+        let at = at(name)?;
+        match &fields.get(at)?.term.kind {
+            TermKind::Str(text) if is_plain(text) => Some((at, text.as_str())),
+            _ => None,
+        }
+    };
+    let nothing = (String::new(), Vec::new());
+    if matcher.event.ty.text() != "Box::Action" {
+        return nothing;
+    }
+    match matcher.event.action.value.as_str() {
+        "shell:spawn" | "shell:exec" => {
+            let Some((at_program, program)) =
+                literal("program_path").or_else(|| literal("program"))
+            else {
+                return nothing;
+            };
+            let (mut told, mut command) = (vec![at_program], program.to_owned());
+            let mut args = 0;
+            for name in ["arg1", "arg2"] {
+                let Some((at, arg)) = literal(name).filter(|(_, arg)| !arg.contains(' ')) else {
+                    break;
+                };
+                told.push(at);
+                command.push(' ');
+                command.push_str(arg);
+                args += 1;
+            }
+            let count = at("arg_count");
+            match count.and_then(|at| Some(&fields.get(at)?.term.kind)) {
+                Some(TermKind::Int(n)) if *n == args => told.extend(count),
+                _ => command.push_str(" …"),
+            }
+            let mut said = format!(" of `{command}`");
+            if let Some((at, cwd)) = literal("cwd") {
+                told.push(at);
+                said.push_str(&format!(" in `{cwd}`"));
+            }
+            (said, told)
+        }
+        "http:request" => match (literal("host"), literal("path")) {
+            (Some((host_at, host)), Some((path_at, path))) => {
+                (format!(" to `{host}{path}`"), vec![host_at, path_at])
+            }
+            (Some((host_at, host)), None) => (format!(" to `{host}`"), vec![host_at]),
+            _ => nothing,
+        },
+        action if action.starts_with("fs:") => match literal("path") {
+            Some((at, path)) => (format!(" of `{path}`"), vec![at]),
+            None => nothing,
+        },
+        _ => nothing,
+    }
+}
+
+/// Fit to stand between backquotes.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c == '`' || c.is_control())
 }

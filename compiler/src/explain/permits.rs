@@ -11,9 +11,6 @@ use crate::event::RequestPart;
 use crate::grammar::ast::*;
 use crate::value::Value;
 
-/// A permit that fails in more conditions than this is not near.
-const NEAR: usize = 2;
-
 pub(super) fn nearest(case: &Case<'_>, found: &mut Vec<Witness>) {
     let action = action_name(&case.event.action.ty, &case.event.action.id);
     let named = name_of(case.event);
@@ -29,13 +26,10 @@ pub(super) fn nearest(case: &Case<'_>, found: &mut Vec<Witness>) {
         .enumerate()
         .filter(|(_, named)| named.rule.effect == Effect::Permit && admits(&named.rule, case));
     let failing = permits.map(|(number, named)| (number, named, Failing::of(number, named, case)));
-    let Some((number, named, failing)) = failing.min_by_key(|(_, _, failing)| failing.count())
-    else {
+    let nearest = failing.min_by_key(|(_, _, failing)| (failing.count(), failing.guard.len()));
+    let Some((number, named, failing)) = nearest.filter(|(_, _, failing)| failing.is_near()) else {
         return;
     };
-    if failing.count() == 0 || failing.count() > NEAR {
-        return;
-    }
     let speech = case.speech(&named.rule);
     if !failing.guard.is_empty() {
         found.push(failing.witness(&speech, named, case));
@@ -48,11 +42,7 @@ pub(super) fn nearest(case: &Case<'_>, found: &mut Vec<Witness>) {
         };
         if report.is_some_and(|report| report.truth != wanted) {
             if failing.guard.is_empty() {
-                found.push(Witness::NearestPermit {
-                    rule: named.name.clone(),
-                    needs: "its temporal condition holds".to_owned(),
-                    here: Some("it does not".to_owned()),
-                });
+                found.push(Witness::NearestRule(named.name.clone()));
             }
             case.leaf(&speech, temporal, wanted, report, found);
         }
@@ -86,7 +76,11 @@ fn admits(rule: &Rule, case: &Case<'_>) -> bool {
 /// The conditions of a permit that do not hold, each with whether it should.
 struct Failing<'t> {
     guard: Vec<(&'t Expr, bool)>,
+    /// Conditions that cannot be judged because one of `guard` does not hold.
+    behind: Vec<(&'t Expr, bool)>,
     leaves: usize,
+    /// Tests that hold, other than for presence.
+    holding: usize,
 }
 
 impl<'t> Failing<'t> {
@@ -103,20 +97,24 @@ impl<'t> Failing<'t> {
         let judged: Vec<_> = judged
             .map(|(expr, wanted)| (expr, wanted, holds(expr, case)))
             .collect();
-        // After a failed presence test the tests of the field fail, too: that is one failure.
-        let some_false = judged
-            .iter()
-            .any(|(_, wanted, holds)| *holds == Some(!*wanted));
-        let guard = judged
-            .into_iter()
-            .filter(|(_, wanted, holds)| match holds {
-                Some(holds) => holds != wanted,
-                None => !some_false,
-            })
-            .map(|(expr, wanted, _)| (expr, wanted))
-            .collect();
-        let reports = case.monitor.report(case.event, number);
+        // After a failed presence test the tests of the field cannot be judged: that is one failure.
+        let (mut guard, mut behind, mut holding) = (Vec::new(), Vec::new(), 0);
+        for (expr, wanted, holds) in judged {
+            match holds {
+                Some(holds) if holds != wanted => guard.push((expr, wanted)),
+                Some(_) => holding += usize::from(!matches!(expr.kind, ExprKind::Has { .. })),
+                None => behind.push((expr, wanted)),
+            }
+        }
+        if guard.is_empty() {
+            guard.append(&mut behind);
+        }
         let leaves = leaves(&named.rule);
+        let reports = if leaves.is_empty() {
+            Vec::new()
+        } else {
+            case.monitor.report(case.event, number)
+        };
         let wrong = leaves.into_iter().enumerate().filter(|(at, temporal)| {
             let wanted = asked_for(&named.rule, temporal);
             reports
@@ -125,7 +123,9 @@ impl<'t> Failing<'t> {
         });
         Failing {
             guard,
+            behind,
             leaves: wrong.count(),
+            holding,
         }
     }
 
@@ -133,10 +133,20 @@ impl<'t> Failing<'t> {
         self.guard.len() + self.leaves
     }
 
+    /// One thing is amiss, or two where more is right.
+    fn is_near(&self) -> bool {
+        match self.count() {
+            1 => true,
+            2 => self.holding >= 2,
+            _ => false,
+        }
+    }
+
     fn witness(&self, speech: &Speech<'_>, named: &NamedRule, case: &Case<'_>) -> Witness {
         let said = self
             .guard
             .iter()
+            .chain(&self.behind)
             .map(|(expr, wanted)| speech.expr(expr, *wanted))
             .collect();
         let here: Vec<String> = match self.guard.as_slice() {
@@ -203,6 +213,8 @@ fn reads(expr: &Expr) -> Option<Vec<&str>> {
             reads(left).or_else(|| reads(right))
         }
         ExprKind::Like { target, .. } | ExprKind::Is { target, .. } => reads(target),
+        ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter().find_map(reads),
+        ExprKind::Not(inner) => reads(inner),
         ExprKind::Has { target, path } => {
             let mut full = context_path(target)?;
             full.extend(path.iter().map(|attr| attr.name.as_str()));

@@ -116,9 +116,8 @@ unless temporal {
 
     rule 2: push_gate (policy.dw:14)
       Forbids `shell:spawn` when `program_path` is "/usr/bin/git" and `arg1` is "push", unless in
-      the last 45 minutes there was a `shell:spawn` response with `program_path` "/usr/bin/make",
-      `arg1` "check" and `output.status` 0, and no `fs:write` response with `operation`
-      `write_content` has come since.
+      the last 45 minutes there was a `shell:spawn` response of `/usr/bin/make check …` with
+      `output.status` 0, and no `fs:write` response with `operation` `write_content` has come since.
       When it denies, it says: Push needs a passing `make check` in the last 45 minutes and no edit
       after it. Run make check, then push.
 
@@ -187,14 +186,14 @@ when temporal {
     insta::assert_snapshot!(shown(text), @r#"
     rule 0: sealed_after_payroll (policy.dw:2)
       Forbids `http:request` when `host` is not "llm.example.net", and in the last 8 hours there was
-      an `fs:read` response with `path` "~/payroll/2026.csv" and `operation` `read_content`.
+      an `fs:read` response of `~/payroll/2026.csv` with `operation` `read_content`.
       When it denies, it says: Payroll data was read in this box, so only the model host may be
       contacted for the next 8 hours.
 
     rule 1: slack_pace (policy.dw:12)
       Forbids `http:request` when `host` is "slack.com" and `path` is "/api/chat.postMessage", and
-      the number of `http:request` responses with `host` "slack.com" and `path`
-      "/api/chat.postMessage" in the last 10 minutes is at least 3.
+      the number of `http:request` responses to `slack.com/api/chat.postMessage` in the last 10
+      minutes is at least 3.
       When it denies, it says: At most 3 Slack posts per 10 minutes. Combine what is left into one
       message and retry later.
 
@@ -240,9 +239,8 @@ when temporal {
     insta::assert_snapshot!(shown(text), @r#"
     rule 0: push-gate (policy.dw:2)
       Forbids `shell:spawn` when `program` is "git" and `arg1` is "push", unless in the last 15
-      minutes there was a `shell:spawn` response with `program` "npm", `arg1` "test", `arg_count` 1,
-      `cwd` "~/my-project" and `output.status` 0, and no `shell:spawn` response with `program` "git"
-      and `arg1` "add" has come since.
+      minutes there was a `shell:spawn` response of `npm test` in `~/my-project` with
+      `output.status` 0, and no `shell:spawn` response of `git add …` has come since.
 
     rule 1: call-cap (policy.dw:12)
       Forbids `mcp:call` when `method` is "tools/call" and `server` is "aws", and the number of

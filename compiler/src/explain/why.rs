@@ -103,9 +103,14 @@ impl<'a> Case<'a> {
     }
 
     fn forbidden(&self, number: usize, rule: &Rule, found: &mut Vec<Witness>) {
-        let reports = self.monitor.report(self.event, number);
         let speech = self.speech(rule);
-        for (at, temporal) in leaves(rule).into_iter().enumerate() {
+        let leaves = leaves(rule);
+        if leaves.is_empty() {
+            found.push(Witness::Because(speech.guard(rule)));
+            return;
+        }
+        let reports = self.monitor.report(self.event, number);
+        for (at, temporal) in leaves.into_iter().enumerate() {
             let report = reports.get(at);
             // A rule that forbids holds as a whole: what its leaf is now, it must not be.
             let wanted = match (asked_for(rule, temporal), report) {
@@ -140,6 +145,16 @@ impl<'a> Case<'a> {
 
     pub fn now(&self) -> i64 {
         self.event.time
+    }
+
+    /// Idle partitions are forgotten, so that nothing is known of their past.
+    fn is_partitioned(&self) -> bool {
+        self.monitor
+            .policy()
+            .service()
+            .events
+            .universal_pin
+            .is_some()
     }
 
     fn seen(&self, event: &Event) -> Seen {
@@ -194,9 +209,12 @@ impl<'c> LeafCase<'_, 'c> {
                     (Some(noun), Some(window)) if wanted => {
                         self.missing(cond, &noun, body, None, window, found)
                     }
-                    (Some(noun), Some(window)) => {
-                        self.happened(cond, &noun.one(), body, window, found)
-                    }
+                    (Some(noun), Some(window)) => self.happened(
+                        cond,
+                        &format!("{} in {}", noun.one(), words::last(window)),
+                        body,
+                        found,
+                    ),
                     _ => self.plainly(cond, wanted, scene, found),
                 }
             }
@@ -219,9 +237,13 @@ impl<'c> LeafCase<'_, 'c> {
                         self.missing(cond, &anchor, right, Some(breaks), window, found);
                     }
                     (Some(anchor), Some((breaks, _)), Some(window)) => {
-                        let what =
-                            format!("{}, and {} has come since", anchor.one(), breaks.none());
-                        self.happened(cond, &what, right, window, found);
+                        let what = format!(
+                            "{} in {}, and {} since",
+                            anchor.one(),
+                            words::last(window),
+                            breaks.none()
+                        );
+                        self.happened(cond, &what, right, found);
                     }
                     _ => self.plainly(cond, wanted, scene, found),
                 }
@@ -306,11 +328,7 @@ impl<'c> LeafCase<'_, 'c> {
         found.push(if wanted {
             Witness::Needs(said)
         } else {
-            Witness::Because {
-                what: said,
-                seen: None,
-                window: 0,
-            }
+            Witness::Because(said)
         });
     }
 
@@ -375,11 +393,14 @@ impl<'c> LeafCase<'_, 'c> {
                     now: case.now(),
                 });
             }
-            None if forgetful => found.push(Witness::NotWithin { window }),
-            None => found.push(Witness::Never),
+            None if forgetful || case.is_partitioned() => {
+                found.push(Witness::NoneWithin { window })
+            }
+            None => found.push(Witness::NoneSeen),
         }
         if let Some((recent, miss)) = near
             && hit.is_none_or(|hit| hit.position < recent.position)
+            && case.now().saturating_sub(recent.event.time) <= window
         {
             found.push(Witness::Nearest {
                 seen: case.seen(&recent.event),
@@ -401,35 +422,27 @@ impl<'c> LeafCase<'_, 'c> {
     }
 
     /// Something should not have happened, and has.
-    fn happened(
-        &self,
-        cond: &Cond,
-        what: &str,
-        body: &Cond,
-        window: i64,
-        found: &mut Vec<Witness>,
-    ) {
+    fn happened(&self, cond: &Cond, what: &str, body: &Cond, found: &mut Vec<Witness>) {
         let case = self.case;
         let hit = Pattern::of(body, self.body, case.event).and_then(|pattern| {
             case.newest(&pattern)
                 .find(|recent| pattern.matches(&recent.event) == Outcome::Hit)
         });
-        let seen = match hit {
-            Some(hit) => Some(case.seen(&hit.event)),
-            None => self
-                .witness(cond.span)
-                .and_then(|witness| witness.latest)
-                .map(|time| Seen {
-                    what: "one".to_owned(),
-                    time,
-                    age: case.now().saturating_sub(time),
-                }),
-        };
-        found.push(Witness::Because {
-            what: what.to_owned(),
-            seen,
-            window,
-        });
+        found.push(Witness::Because(what.to_owned()));
+        match hit {
+            Some(hit) => found.push(Witness::Last(case.seen(&hit.event))),
+            None => {
+                let latest = self.witness(cond.span).and_then(|witness| witness.latest);
+                found.extend(latest.map(|time| {
+                    let age = case.now().saturating_sub(time);
+                    Witness::Last(Seen {
+                        what: "one".to_owned(),
+                        time,
+                        age,
+                    })
+                }));
+            }
+        }
     }
 
     /// A count or sum against a bound. False where the comparison is of another kind.
@@ -455,11 +468,14 @@ impl<'c> LeafCase<'_, 'c> {
             return false;
         };
         let allowed = if wanted { op } else { words::negated(op) };
+        let are = |n: i64| if n == 1 { "is" } else { "are" };
+        let most = |n: i64| format!("at most {n} {} allowed", are(n));
+        let least = |n: i64| format!("at least {n} {} needed", are(n));
         let bound = match allowed {
-            CompareOp::Lt => format!("at most {} is allowed", limit.saturating_sub(1)),
-            CompareOp::Le => format!("at most {limit} is allowed"),
-            CompareOp::Gt => format!("at least {} is needed", limit.saturating_add(1)),
-            CompareOp::Ge => format!("at least {limit} is needed"),
+            CompareOp::Lt => most(limit.saturating_sub(1)),
+            CompareOp::Le => most(*limit),
+            CompareOp::Gt => least(limit.saturating_add(1)),
+            CompareOp::Ge => least(*limit),
             CompareOp::Eq => format!("it must be {limit}"),
             CompareOp::Ne => format!("it must not be {limit}"),
         };
@@ -529,3 +545,6 @@ pub(super) fn shortened(text: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,10 +24,12 @@ pub enum Witness {
     Rule(String),
     /// What must be so for the request to pass.
     Needs(String),
-    /// What is needed has not happened, as far back as anyone looks.
-    Never,
-    /// What is needed has not happened in the window; `known` events of its kind, no more, were looked at.
-    NotWithin { window: i64 },
+    /// What is needed has not been seen.
+    NoneSeen,
+    /// What is needed has not happened in the window; further back nobody remembers.
+    NoneWithin { window: i64 },
+    /// The last time it happened.
+    Last(Seen),
     /// What is needed happened, but too long ago.
     TooOld { last: Seen, window: i64 },
     /// What is needed happened, and then something undid it.
@@ -45,11 +47,7 @@ pub enum Witness {
         wanted: String,
     },
     /// What should not have happened, did.
-    Because {
-        what: String,
-        seen: Option<Seen>,
-        window: i64,
-    },
+    Because(String),
     /// A count or sum is beyond its bound.
     Total {
         subject: String,
@@ -66,6 +64,8 @@ pub enum Witness {
         needs: String,
         here: Option<String>,
     },
+    /// The permit that came nearest, but for its temporal conditions.
+    NearestRule(String),
     /// A rule that could not be judged.
     Broken {
         rule: Option<String>,
@@ -90,8 +90,8 @@ impl Display for Witness {
         match self {
             Witness::Rule(name) => write!(f, "rule {name}:"),
             Witness::Needs(what) => write!(f, "needs: {what}"),
-            Witness::Never => f.write_str("last: none yet"),
-            Witness::NotWithin { window } => write!(f, "last: none in {}", words::last(*window)),
+            Witness::NoneSeen => f.write_str("last: none seen yet"),
+            Witness::NoneWithin { window } => write!(f, "last: none in {}", words::last(*window)),
             Witness::TooOld { last, window } => {
                 write!(
                     f,
@@ -102,7 +102,7 @@ impl Display for Witness {
             Witness::Undone { last, by, at, now } => {
                 match last {
                     Some(last) => write!(f, "last: {last}; undone")?,
-                    None => f.write_str("undone")?,
+                    None => f.write_str("last: undone")?,
                 }
                 match (by, at) {
                     (Some(by), _) => write!(f, " by {by}"),
@@ -124,19 +124,8 @@ impl Display for Witness {
                     None => write!(f, "no {field}; {wanted} is wanted"),
                 }
             }
-            Witness::Because { what, seen, window } => {
-                write!(f, "because: {what}")?;
-                match seen {
-                    Some(seen) => {
-                        write!(
-                            f,
-                            " (last: {seen}; the rule looks back {})",
-                            words::span(*window)
-                        )
-                    }
-                    None => Ok(()),
-                }
-            }
+            Witness::Because(what) => write!(f, "because: {what}"),
+            Witness::Last(seen) => write!(f, "last: {seen}"),
             Witness::Total {
                 subject,
                 value,
@@ -159,6 +148,7 @@ impl Display for Witness {
                     None => Ok(()),
                 }
             }
+            Witness::NearestRule(rule) => write!(f, "nearest: rule {rule}"),
             Witness::Broken { rule, reason } => match rule {
                 Some(rule) => write!(f, "rule {rule} could not be judged: {reason}"),
                 None => write!(f, "the request could not be judged: {reason}"),
