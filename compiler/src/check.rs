@@ -51,6 +51,7 @@ impl Report {
 pub fn check_without_schema(rule: &Rule, arithmetic: bool) -> Vec<Finding> {
     let mut report = Report::default();
     annotations(rule, &mut report);
+    scope::templates(rule, &mut report);
     for leaf in leaves(rule) {
         legality::check(leaf, arithmetic, &|_, _| None, &mut report);
     }

@@ -1,11 +1,11 @@
 //! From source texts to checked rules: parse, expand, check, in one go, with every error of every text.
 
 use crate::check::{self, Finding};
-use crate::macros::{Library, MacroError, expand_rule};
+use crate::macros::{CallSite, Expanded, Library, MacroError, expand_rule};
 use crate::schema::{self, SchemaError, Service, box_service, default_events};
 use crate::value::EntityUid;
 use dogwood_grammar::ast::{Item, PolicyFile, Rule};
-use dogwood_grammar::diagnostic::{Diagnostic, Severity, SourceId};
+use dogwood_grammar::diagnostic::{Diagnostic, Edit, Severity, SourceId};
 use dogwood_grammar::{
     Parsed, Span, SyntaxError, parse_action_schema, parse_event_schema, parse_policy,
 };
@@ -148,10 +148,16 @@ fn run(
         let library = library.overridden_by(found.define(&parsed.tree, id));
         for item in &parsed.tree.items {
             let Item::Rule(written) = item else { continue };
-            let (rule, errors) = expand_rule(written, &library);
+            let Expanded {
+                rule,
+                errors,
+                calls,
+            } = expand_rule(written, &library);
             found.macros(&errors, id);
             let (findings, targets) = check_rule(&rule);
-            found.findings(&findings, &text, id);
+            for finding in findings {
+                found.add(about_call(finding.diagnostic(&text), &calls), id);
+            }
             rules.push(CheckedRule {
                 rule,
                 source: id,
@@ -174,6 +180,25 @@ fn without_mark(text: &str) -> Cow<'_, str> {
         Some(rest) => Cow::Owned(format!("   {rest}")),
         None => Cow::Borrowed(text),
     }
+}
+
+/// What is wrong with the body of a macro is said at the call. The text there is not the wrong one, so
+/// no edit of it can be offered.
+fn about_call(mut diagnostic: Diagnostic, calls: &[CallSite]) -> Diagnostic {
+    if let Some(call) = calls.iter().find(|call| call.span == diagnostic.span) {
+        diagnostic.label = format!("in what `{}` stands for", call.name);
+    }
+    let foreign = |edit: &Edit| {
+        let covers =
+            |call: &CallSite| edit.span.start <= call.span.start && call.span.end <= edit.span.end;
+        calls.iter().any(covers)
+    };
+    if let Some(fix) = &diagnostic.fix
+        && fix.edits.iter().any(foreign)
+    {
+        diagnostic.fix = None;
+    }
+    diagnostic
 }
 
 /// Everything found so far, in any order.
@@ -208,12 +233,6 @@ impl Found {
     fn macros(&mut self, errors: &[MacroError], id: SourceId) {
         for error in errors {
             self.add(error.diagnostic(), id);
-        }
-    }
-
-    fn findings(&mut self, findings: &[Finding], text: &str, id: SourceId) {
-        for finding in findings {
-            self.add(finding.diagnostic(text), id);
         }
     }
 

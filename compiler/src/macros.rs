@@ -17,7 +17,7 @@ mod expand;
 
 pub(crate) use define::each_part;
 pub use error::{MacroError, MacroProblem, Place};
-pub use expand::{MAX_EXPANSION, expand_rule};
+pub use expand::{CallSite, Expanded, MAX_EXPANSION, expand_rule};
 
 use dogwood_grammar::ast::{Item, MacroBody, MacroDef, PolicyFile};
 use smol_str::SmolStr;

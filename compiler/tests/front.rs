@@ -3,6 +3,7 @@
 mod front {
     mod box_examples;
     mod conditions;
+    mod hostile;
     mod legality;
     mod macros;
     mod schemas;

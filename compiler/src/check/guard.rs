@@ -97,6 +97,27 @@ struct Place<'p, 's> {
     condition: Span,
 }
 
+impl<'p, 's> Place<'p, 's> {
+    /// Inside this part, in front of which a test can be put if it is a condition by its shape.
+    fn within(self, part: &Expr) -> Place<'p, 's> {
+        let is_condition = matches!(
+            part.kind,
+            ExprKind::And(_)
+                | ExprKind::Or(_)
+                | ExprKind::Not(_)
+                | ExprKind::Compare { .. }
+                | ExprKind::In { .. }
+                | ExprKind::Like { .. }
+        );
+        let condition = if is_condition {
+            part.span
+        } else {
+            self.condition
+        };
+        Place { condition, ..self }
+    }
+}
+
 type Typed<'s> = (Ty<'s>, Capabilities);
 
 impl<'s> Guard<'_, 's> {
@@ -329,15 +350,17 @@ impl<'s> Guard<'_, 's> {
             },
         );
         let held: Capabilities = caps.union(&tested).cloned().collect();
+        let of_yes = place.within(yes);
+        let of_no = place.within(no);
         match ty {
             Ty::Bool(Some(true)) => {
-                let (ty, gained) = self.expr(yes, &held, place);
+                let (ty, gained) = self.expr(yes, &held, of_yes);
                 (ty, gained.union(&tested).cloned().collect())
             }
-            Ty::Bool(Some(false)) => self.expr(no, caps, place),
+            Ty::Bool(Some(false)) => self.expr(no, caps, of_no),
             _ => {
-                let (left, from_yes) = self.expr(yes, &held, place);
-                let (right, from_no) = self.expr(no, caps, place);
+                let (left, from_yes) = self.expr(yes, &held, of_yes);
+                let (right, from_no) = self.expr(no, caps, of_no);
                 let from_yes: Capabilities = from_yes.union(&tested).cloned().collect();
                 let gained = from_yes.intersection(&from_no).cloned().collect();
                 let Some(ty) = left.join(&right) else {
@@ -423,10 +446,16 @@ impl<'s> Guard<'_, 's> {
                 let held = required
                     || key(target).is_some_and(|key| caps.contains(&has_key(&key, &attr.name)));
                 if !held {
+                    let test = |key: SmolStr| {
+                        if is_word(&attr.name) {
+                            format!("{key} has {}", attr.name)
+                        } else {
+                            format!("{key} has {:?}", attr.name)
+                        }
+                    };
                     let problem = Problem::OptionalAttr {
-                        target: target.span,
                         name: attr.name.clone(),
-                        word: is_word(&attr.name),
+                        guard: key(target).map(test),
                         condition: place.condition,
                     };
                     self.report.add(attr.span, problem);

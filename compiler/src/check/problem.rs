@@ -58,6 +58,10 @@ pub enum Problem {
         nearest: Option<SmolStr>,
         known: Vec<SmolStr>,
     },
+    UnknownActionType {
+        name: SmolStr,
+        nearest: Option<SmolStr>,
+    },
     ActionElsewhere {
         name: SmolStr,
         written: SmolStr,
@@ -200,14 +204,13 @@ pub enum Problem {
     },
     EmptySet,
     OptionalAttr {
-        target: Span,
         name: SmolStr,
-        word: bool,
+        /// The test that is missing, and the condition in front of which it can stand.
+        guard: Option<String>,
         condition: Span,
     },
     UnguardedTag {
-        target: Span,
-        argument: Span,
+        guard: Option<String>,
         condition: Span,
     },
     NoTags {
@@ -287,14 +290,14 @@ impl Finding {
             | Problem::UnguardedTag { .. }
             | Problem::NoTags { .. }
             | Problem::NotLiteral { .. }
-            | Problem::BadLiteral { .. } => self.guard(source),
+            | Problem::BadLiteral { .. } => self.guard(),
             Problem::ImpossibleScope { .. }
             | Problem::NeverApplies
             | Problem::HasNever { .. }
             | Problem::NeverIs { .. }
             | Problem::NeverTagged { .. }
             | Problem::NeverEqual { .. }
-            | Problem::NeverIn { .. } => self.never(source),
+            | Problem::NeverIn { .. } => self.never(),
             _ => self.name(source),
         }
     }

@@ -93,6 +93,24 @@ fn impossible(rule: &Rule, schema: &ActionSchema, actions: &[&ActionDecl], repor
     }
 }
 
+/// Reports the slots of a template.
+pub fn templates(rule: &Rule, report: &mut Report) {
+    for head in &rule.scope.heads {
+        let reference = match &head.constraint {
+            Constraint::Eq(reference) | Constraint::In(reference) => reference,
+            Constraint::Is {
+                within: Some(reference),
+                ..
+            } => reference,
+            _ => continue,
+        };
+        if let HeadRef::Slot(slot) = reference {
+            let name = slot.text.clone();
+            report.add(slot.span, Problem::Template { name });
+        }
+    }
+}
+
 struct Heads<'a, 's> {
     schema: &'s ActionSchema,
     report: &'a mut Report,
@@ -309,6 +327,15 @@ pub fn unknown_action(
         .filter(|uid| uid.ty == written)
         .map(|uid| uid.id.clone())
         .collect();
+    if same.is_empty() {
+        let types: Vec<SmolStr> = schema.actions.keys().map(|uid| uid.ty.clone()).collect();
+        let nearest = nearest(&written, &types);
+        let problem = Problem::UnknownActionType {
+            name: written,
+            nearest,
+        };
+        return report.add(ty.span, problem);
+    }
     let proposed = nearest(id, &same);
     report.add(
         span,

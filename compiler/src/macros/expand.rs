@@ -22,29 +22,43 @@ use std::mem::Discriminant;
 /// Most parts one rule may gain by writing out its calls.
 pub const MAX_EXPANSION: usize = 50_000;
 
-/// The rule with all calls written out, and what was wrong with them. Where something was wrong the
-/// tree has an `Error` node.
-pub fn expand_rule(rule: &Rule, library: &Library) -> (Rule, Vec<MacroError>) {
+/// A rule with its calls written out.
+pub struct Expanded {
+    /// Where something was wrong the tree has an `Error` node.
+    pub rule: Rule,
+    pub errors: Vec<MacroError>,
+    /// The calls: what stands at one of these places is not what the author wrote there.
+    pub calls: Vec<CallSite>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallSite {
+    pub name: SmolStr,
+    pub span: Span,
+}
+
+pub fn expand_rule(rule: &Rule, library: &Library) -> Expanded {
     let mut expander = Expander {
         library,
         errors: Vec::new(),
         seen: HashSet::new(),
         built: 0,
         gained: 0,
-        calls: 0,
+        calls: Vec::new(),
     };
     let clauses = rule
         .clauses
         .iter()
         .map(|clause| expander.clause(clause))
         .collect();
-    (
-        Rule {
+    Expanded {
+        rule: Rule {
             clauses,
             ..rule.clone()
         },
-        expander.errors,
-    )
+        errors: expander.errors,
+        calls: expander.calls,
+    }
 }
 
 struct Expander<'a> {
@@ -56,15 +70,15 @@ struct Expander<'a> {
     built: usize,
     /// Those of them that come from macro bodies or stand for a parameter.
     gained: usize,
-    /// Calls expanded so far; numbers the fresh names.
-    calls: u32,
+    /// Calls expanded so far; their number tells fresh names apart.
+    calls: Vec<CallSite>,
 }
 
 /// One call being written out.
 struct Frame<'a> {
     name: SmolStr,
     span: Span,
-    number: u32,
+    number: usize,
     params: &'a [Ident],
     args: Vec<Argument>,
 }
@@ -195,11 +209,14 @@ impl<'a> Expander<'a> {
         params: &'f [Ident],
         args: Vec<Argument>,
     ) -> Frame<'f> {
-        self.calls = self.calls.saturating_add(1);
+        self.calls.push(CallSite {
+            name: name.text.clone(),
+            span,
+        });
         Frame {
             name: name.text.clone(),
             span,
-            number: self.calls,
+            number: self.calls.len(),
             params,
             args,
         }

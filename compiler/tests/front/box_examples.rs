@@ -86,6 +86,38 @@ unless temporal {
 }
 
 #[test]
+fn the_two_rules_people_quote() {
+    clean(
+        r#"
+@id("push_gate")
+forbid (principal, action == Box::Action::"shell:spawn", resource)
+when { context.input.program == "git" && context.input has arg1 && context.input.arg1 == "push" }
+unless temporal {
+  !Box::Action::"shell:spawn"::response{ input.program: "git", input.arg1: "add" }
+  since within 15m
+  Box::Action::"shell:spawn"::response{
+    input.program: "npm", input.arg1: "test", input.arg_count: 1, input.cwd: "~/my-project", output.status: 0
+  }
+};
+
+@id("call_cap")
+forbid (principal, action == Box::Action::"mcp:call", resource)
+when { context.input.server == "aws" && context.input.method == "tools/call" }
+when temporal {
+  exists (n: Long). (
+    (count for (t: Timepoint). where
+      formerly within 1h (
+        Box::Action::"mcp:call"::request{ input.server: "aws", input.method: "tools/call" } && tp(t)
+      )
+    ) == n && n >= 60
+  )
+};
+"#,
+        &box_service(),
+    );
+}
+
+#[test]
 fn no_http_after_a_sensitive_read() {
     clean(
         r#"

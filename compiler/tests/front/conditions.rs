@@ -228,6 +228,8 @@ forbid (principal, action == Box::Action::"shell:spawn", resource)
 unless { context.input.arg1 == "push" };
 forbid (principal, action == Box::Action::"shell:spawn", resource)
 when { context.input.program == "git" && (context.input.cwd == "~" || !(context.input.arg1 == "push")) };
+forbid (principal, action == Box::Action::"shell:spawn", resource)
+when { if context.input.arg_count == 1 then context.input.arg1 == "push" else (if true then context.input.arg2 else "x") == "y" };
 "#
     ));
 }

@@ -213,6 +213,16 @@ fn a_fault_in_a_body_points_at_the_call() {
 }
 
 #[test]
+fn no_fix_rewrites_a_call() {
+    said!(in_depot(&format!(
+        "def temporal weighed(?w) {{ formerly within ?w Depot::Action::\"weigh\"::request{{ input.crat: \"a\" }} }};\n\
+         def cedar light(?x) {{ context.input.kg < ?x }};\n\
+         {HEAD}\nwhen temporal {{ weighed(1h) }};\n\
+         {HEAD}\nwhen {{ context.input.crate == \"a\" && light(3) }};\n"
+    )));
+}
+
+#[test]
 fn wrong_definitions() {
     said!(in_depot(
         r#"

@@ -189,6 +189,7 @@ fn names_that_are_not_even_near() {
         r#"
 forbid (principal, action == Box::Action::"tool:invoke", resource);
 forbid (principal, action == Shell::Action::"shell:spawn", resource);
+forbid (principal, action in [Bx::Action::"shell:start"], resource);
 forbid (principal, action == Box::Action::"fs:read", resource)
 when temporal { formerly within 1h Box::Action::"fs:read"::done{ } };
 forbid (principal, action == Box::Action::"fs:read", resource)

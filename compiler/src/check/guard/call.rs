@@ -286,9 +286,10 @@ impl<'s> Guard<'_, 's> {
             }
             Some(Some(ty)) => {
                 if !tag_key(target, args).is_some_and(|cap| caps.contains(&cap)) {
+                    let tag = args.first().and_then(key);
+                    let test = |(target, tag)| format!("{target}.hasTag({tag})");
                     let problem = Problem::UnguardedTag {
-                        target: target.span,
-                        argument: arg.1,
+                        guard: key(target).zip(tag).map(test),
                         condition: place.condition,
                     };
                     self.report.add(name.span.to(arg.1), problem);

@@ -16,6 +16,15 @@ impl Finding {
                 let found = self.error("unknown-action", format!("there is no action `{name}`"));
                 self.propose(found, near, || list("the actions are", known))
             }
+            Problem::UnknownActionType { name, nearest } => {
+                let found = self.error("unknown-action-type", format!("`{name}` has no actions"));
+                self.propose(found, nearest.as_ref().map(ToString::to_string), || {
+                    Some(
+                        "an action is written with its namespace, as in `Ns::Action::\"name\"`"
+                            .to_owned(),
+                    )
+                })
+            }
             Problem::ActionElsewhere {
                 name,
                 written,
@@ -203,7 +212,7 @@ impl Finding {
             )
             .also(*first, "this one is ignored"),
             // Said by the other parts.
-            _ => self.never(source),
+            _ => self.never(),
         }
     }
 }

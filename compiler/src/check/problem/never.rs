@@ -5,7 +5,7 @@ use dogwood_grammar::diagnostic::Diagnostic;
 use smol_str::SmolStr;
 
 impl Finding {
-    pub(super) fn never(&self, _source: &str) -> Diagnostic {
+    pub(super) fn never(&self) -> Diagnostic {
         let warning = |code, message: String| Diagnostic::warning(code, self.span, message);
         match &self.problem {
             Problem::ImpossibleScope { first } => {

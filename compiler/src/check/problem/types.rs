@@ -1,6 +1,7 @@
 //! What is said about windows and types, in temporal blocks and in conditions.
 
 use super::{Finding, Problem, before};
+use dogwood_grammar::Span;
 use dogwood_grammar::diagnostic::Diagnostic;
 
 impl Finding {
@@ -38,11 +39,11 @@ impl Finding {
             Problem::SummandType { name, found } => self
                 .error("type-mismatch", format!("only Longs can be summed, but `{name}` is {found}"))
                 .help(format!("declare it as `({name}: Long)`")),
-            _ => self.never(""),
+            _ => self.never(),
         }
     }
 
-    pub(super) fn guard(&self, source: &str) -> Diagnostic {
+    pub(super) fn guard(&self) -> Diagnostic {
         match &self.problem {
             Problem::Expected { wanted, found } => self
                 .error(
@@ -75,39 +76,16 @@ impl Finding {
                 .error("empty-set", "an empty set has no type")
                 .help("to ask whether a set is empty, write `.isEmpty()`"),
             Problem::OptionalAttr {
-                target,
                 name,
-                word,
+                guard,
                 condition,
             } => {
-                let target = target.text(source);
-                let attr = if *word {
-                    name.to_string()
-                } else {
-                    format!("{name:?}")
-                };
-                let guard = format!("{target} has {attr}");
-                self.error("unguarded-optional", format!("`{name}` may be absent"))
-                    .help(format!("test for it first: `{guard} && …`"))
-                    .fix(
-                        format!("add `{guard} &&`"),
-                        before(*condition),
-                        format!("{guard} && "),
-                    )
+                let found = self.error("unguarded-optional", format!("`{name}` may be absent"));
+                guarded(found, guard.as_deref(), *condition)
             }
-            Problem::UnguardedTag {
-                target,
-                argument,
-                condition,
-            } => {
-                let guard = format!("{}.hasTag({})", target.text(source), argument.text(source));
-                self.error("unguarded-tag", "the entity may not have this tag")
-                    .help(format!("test for it first: `{guard} && …`"))
-                    .fix(
-                        format!("add `{guard} &&`"),
-                        before(*condition),
-                        format!("{guard} && "),
-                    )
+            Problem::UnguardedTag { guard, condition } => {
+                let found = self.error("unguarded-tag", "the entity may not have this tag");
+                guarded(found, guard.as_deref(), *condition)
             }
             Problem::NoTags { of } => self
                 .error("no-tags", format!("{of} has no tags"))
@@ -124,7 +102,7 @@ impl Finding {
                     format!("`{text}` is not {}", literal_name(function)),
                 )
                 .help(literal_help(function)),
-            _ => self.never(source),
+            _ => self.never(),
         }
     }
 }
@@ -156,4 +134,17 @@ fn literal_help(function: &str) -> &'static str {
         }
         _ => "numbers with the units `d`, `h`, `m`, `s`, `ms`, largest first: `1h30m`",
     }
+}
+
+fn guarded(found: Diagnostic, guard: Option<&str>, condition: Span) -> Diagnostic {
+    let Some(guard) = guard else {
+        return found.help("test for it first, on the very same expression");
+    };
+    found
+        .help(format!("test for it first: `{guard} && …`"))
+        .fix(
+            format!("add `{guard} &&`"),
+            before(condition),
+            format!("{guard} && "),
+        )
 }
