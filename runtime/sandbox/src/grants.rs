@@ -86,13 +86,8 @@ impl GrantRefusal {
 
 impl fmt::Display for GrantRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is refused: `{}` entry {}",
-            self.entry,
-            self.list.name(),
-            self.reason
-        )
+        let (entry, list) = (&self.entry, self.list.name());
+        write!(f, "{entry:?} is refused: in `{list}`, it {}", self.reason)
     }
 }
 
@@ -184,7 +179,7 @@ impl fmt::Display for Refusal {
                 "reaches the credential store {}, which is refused beneath every grant unless `read` or `write` names it",
                 store.display()
             ),
-            Refusal::AgentOnly => write!(f, "is refused: only `[agent]` has this list"),
+            Refusal::AgentOnly => write!(f, "is refused by name: only `[agent]` has this list"),
             Refusal::OwnInTheView { path } => {
                 write!(
                     f,
@@ -261,6 +256,7 @@ pub fn check_grants(grants: &Grants, role: Role, host: &Host) -> Vec<GrantRefusa
             let reason = shape(entry, list, role)
                 .or_else(|| earlier.contains(entry).then_some(Refusal::Duplicate))
                 .or_else(|| standing(entry, list, host))
+                .or_else(|| reach(entry, list, grants, host))
                 .or_else(|| {
                     let outer = entries
                         .iter()
@@ -274,8 +270,7 @@ pub fn check_grants(grants: &Grants, role: Role, host: &Host) -> Vec<GrantRefusa
                     let deny = grants.deny.iter().find(|deny| entry.starts_with(deny));
                     deny.filter(|_| list != List::Deny)
                         .map(|deny| Refusal::Denied { deny: deny.clone() })
-                })
-                .or_else(|| reach(entry, list, grants, host));
+                });
             refused.extend(reason.map(|reason| GrantRefusal {
                 list,
                 entry: entry.clone(),
@@ -319,7 +314,10 @@ fn standing(entry: &Path, list: List, host: &Host) -> Option<Refusal> {
             continue;
         };
         if walked == entry {
-            return Some(Refusal::Symlink { target });
+            let parent = entry.parent().unwrap_or(Path::new("/"));
+            return Some(Refusal::Symlink {
+                target: parent.join(target),
+            });
         }
         let rest = entry.strip_prefix(&walked).unwrap_or(Path::new(""));
         let parent = walked.parent().unwrap_or(Path::new("/"));

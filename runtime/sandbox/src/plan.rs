@@ -83,6 +83,8 @@ pub enum Right {
     WriteFile,
     /// Make, remove and rename regular files, directories and links.
     Change,
+    /// Control a terminal.
+    Control,
 }
 
 /// One step of building the view, in a root that starts empty.
@@ -317,7 +319,9 @@ pub fn plan(spec: &ProcessSpec, host: &Host) -> Result<SandboxPlan, PlanRefusal>
         umask: 0o022,
         terminal: host.terminal,
         limits: Limits {
-            core: 0,
+            // Not 0: that keeps files from being written, but a host that pipes cores to a program would
+            // still be handed one. 1 stops both.
+            core: 1,
             processes: 4096,
             open_files: 65536,
         },

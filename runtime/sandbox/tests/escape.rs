@@ -2,8 +2,11 @@
 //! looks at how it was called. As root the whole suite runs a second time as an ordinary user.
 
 #[cfg(target_os = "linux")]
-#[path = "escape/cases.rs"]
-mod cases;
+#[path = "escape/expect.rs"]
+mod expect;
+#[cfg(target_os = "linux")]
+#[path = "escape/files.rs"]
+mod files;
 #[cfg(target_os = "linux")]
 #[path = "escape/life.rs"]
 mod life;
@@ -11,8 +14,14 @@ mod life;
 #[path = "escape/probe.rs"]
 mod probe;
 #[cfg(target_os = "linux")]
+#[path = "escape/programs.rs"]
+mod programs;
+#[cfg(target_os = "linux")]
 #[path = "escape/runner.rs"]
 mod runner;
+#[cfg(target_os = "linux")]
+#[path = "escape/surface.rs"]
+mod surface;
 #[cfg(target_os = "linux")]
 #[path = "escape/world.rs"]
 mod world;

@@ -49,7 +49,7 @@ fn run(
     kernel::drop_capabilities().at(Step::Capabilities)?;
     prctl::set_no_new_privs().at(Step::NoNewPrivileges)?;
     let enforced = match &plan.landlock {
-        Some(landlock) => restrict(landlock)?,
+        Some(landlock) => restrict(landlock, plan.terminal)?,
         None => 0,
     };
     seccomp::install_workload(&plan.identity)?;
@@ -93,7 +93,7 @@ fn limits(limits: &Limits) -> Result<(), Fault> {
 }
 
 /// Applies the cells, and says which ABI is enforced in full.
-fn restrict(plan: &Landlock) -> Result<u32, Fault> {
+fn restrict(plan: &Landlock, terminal: bool) -> Result<u32, Fault> {
     let abi = match plan.abi {
         1 => ABI::V1,
         2 => ABI::V2,
@@ -117,7 +117,7 @@ fn restrict(plan: &Landlock) -> Result<u32, Fault> {
             .map_err(landlock_errno)
             .at_path(Step::Landlock, path)?;
     }
-    rules = stdio(rules, abi)?;
+    rules = stdio(rules, abi, terminal)?;
     let status = rules
         .restrict_self()
         .map_err(landlock_errno)
@@ -144,7 +144,7 @@ fn ruleset(abi: ABI) -> Result<RulesetCreated, RulesetError> {
 
 /// A file or terminal that is standard input or output may be opened again through `/dev/stdin` and its
 /// like, in the mode it came in.
-fn stdio(mut rules: RulesetCreated, abi: ABI) -> Result<RulesetCreated, Fault> {
+fn stdio(mut rules: RulesetCreated, abi: ABI, terminal: bool) -> Result<RulesetCreated, Fault> {
     for raw in 0..=2 as RawFd {
         let path = format!("/proc/self/fd/{raw}");
         let Ok(found) = std::fs::metadata(&path) else {
@@ -155,6 +155,9 @@ fn stdio(mut rules: RulesetCreated, abi: ABI) -> Result<RulesetCreated, Fault> {
             continue;
         };
         let mut rights = BTreeSet::new();
+        if terminal && device {
+            rights.insert(Right::Control);
+        }
         if mode != libc::O_WRONLY {
             rights.insert(Right::ReadFile);
         }
@@ -179,6 +182,8 @@ fn access(rights: &BTreeSet<Right>, abi: ABI) -> BitFlags<AccessFs> {
             Right::ReadFile => BitFlags::from(AccessFs::ReadFile),
             Right::ReadDir => AccessFs::ReadDir.into(),
             Right::Execute => AccessFs::Execute.into(),
+            // Needs ABI 5; before it nothing withholds it.
+            Right::Control => AccessFs::IoctlDev.into(),
             Right::WriteFile => AccessFs::WriteFile | AccessFs::Truncate,
             Right::Change => {
                 AccessFs::MakeReg

@@ -93,6 +93,7 @@ impl Launcher {
         let plan: SandboxPlan = serde_json::from_slice(&text)
             .map_err(|_| Errno::EBADMSG)
             .at(Step::ReadPlan)?;
+        standard_streams()?;
         take_identity(&plan, parent)?;
         Ok(Launcher { plan, status })
     }
@@ -127,6 +128,17 @@ fn await_life(mut alive: File) -> Result<(), Fault> {
     prctl::set_pdeathsig(Signal::SIGKILL).at(Step::ParentDeath)?;
     let mut byte = [0];
     alive.read_exact(&mut byte).at(Step::ParentDeath)
+}
+
+/// A directory handed in as a stream would be a way past the view.
+fn standard_streams() -> Result<(), Fault> {
+    for raw in 0..3 {
+        let path = format!("/proc/self/fd/{raw}");
+        if std::fs::metadata(&path).at(Step::StandardStreams)?.is_dir() {
+            return Err(Errno::EISDIR).at(Step::StandardStreams);
+        }
+    }
+    Ok(())
 }
 
 fn take_identity(plan: &SandboxPlan, parent: i32) -> Result<(), Fault> {

@@ -57,10 +57,21 @@ fn compile(
 
 fn workload(identity: &IdentityMap) -> Result<(BpfProgram, BpfProgram), seccompiler::BackendError> {
     // Everything refused by number is known too, or it would be refused as unknown before that is decided.
-    let known = calls::ALLOWED
+    let mut known: Rules = calls::ALLOWED
         .iter()
         .map(|call| (*call, Vec::new()))
         .collect();
+    // The core limit stays where it was put; asking for it is fine, and setting it looks unimplemented,
+    // which programs that want no core take well.
+    let core = u64::from(libc::RLIMIT_CORE);
+    let other = SeccompRule::new(vec![Is::Not(1, core).condition()?])?;
+    let query = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?;
+    known.insert(
+        libc::SYS_prlimit64,
+        vec![other, SeccompRule::new(vec![query])?],
+    );
+    let other = SeccompRule::new(vec![Is::Not(0, core).condition()?])?;
+    known.insert(libc::SYS_setrlimit, vec![other]);
     let known = compile(
         known,
         SeccompAction::Errno(libc::ENOSYS as u32),

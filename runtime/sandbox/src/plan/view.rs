@@ -1,5 +1,7 @@
 //! The view: which paths exist inside, where they come from, and with which rights.
 
+mod programs;
+
 use super::{Access, Mount, Note, Reach, Reason, Right};
 use crate::floor::{self, Enclosed};
 use crate::grants::{List, SCRATCH};
@@ -139,13 +141,19 @@ impl View<'_> {
             self.entries
                 .insert(Path::new("/dev").join(name), Entry::Link(target.into()));
         }
-        let terminal = self.host.terminal.then_some("tty");
-        for name in DEVICES.iter().copied().chain(terminal) {
-            let path = Path::new("/dev").join(name);
-            if let Some(node) = self.host.files.node(&path) {
-                self.bind(path.clone(), path.clone(), node, Access::Device);
-                self.rights(path, &[ReadFile, WriteFile]);
-            }
+        for name in DEVICES {
+            self.device(name, &[ReadFile, WriteFile]);
+        }
+        if self.host.terminal {
+            self.device("tty", &[ReadFile, WriteFile, Control]);
+        }
+    }
+
+    fn device(&mut self, name: &str, rights: &[Right]) {
+        let path = Path::new("/dev").join(name);
+        if let Some(node) = self.host.files.node(&path) {
+            self.bind(path.clone(), path.clone(), node, Access::Device);
+            self.rights(path, rights);
         }
     }
 
@@ -167,7 +175,6 @@ impl View<'_> {
                 }
             }
         }
-        self.system_tree("/usr/share/zoneinfo", Access::Read, &[ReadFile, ReadDir]);
         if leaf {
             for path in PROGRAMS {
                 self.system_tree(path, Access::ReadExecute, &[ReadFile, ReadDir, Execute]);
@@ -176,6 +183,7 @@ impl View<'_> {
                 self.system_tree(path, Access::Read, &[ReadFile, ReadDir]);
             }
         }
+        self.system_tree("/usr/share/zoneinfo", Access::Read, &[ReadFile, ReadDir]);
     }
 
     /// A tree of the runtime minimum, if the host has it; its links are made again in the view.
@@ -194,8 +202,12 @@ impl View<'_> {
         } else {
             "read"
         };
-        self.reach(listed, Path::new(path));
+        self.reach(listed, &real);
         self.rights(real.clone(), rights);
+        // A tree that is read is not mounted apart inside one that may also be executed.
+        if access == Access::Read && self.cover(&real).is_some() {
+            return;
+        }
         if !matches!(
             self.entries.get(&real),
             Some(Entry::Bind {
@@ -346,170 +358,6 @@ impl View<'_> {
         }
     }
 
-    /// The program itself, the interpreters and libraries it and the granted programs start with, and for a
-    /// tool the libraries installed beside its interpreter.
-    fn programs(&mut self) {
-        let mut roots = vec![self.spec.program.clone()];
-        roots.extend(
-            self.spec
-                .grants
-                .exec
-                .iter()
-                .filter(|path| self.kind(path) == Some(Kind::File))
-                .cloned(),
-        );
-        let mut needed = BTreeSet::new();
-        let search = self.spec.env.get("PATH").map_or("", String::as_str);
-        self.name(search);
-        for root in roots.iter().chain(self.spec.aliases.values()) {
-            needed.extend(self.host.files.closure(root, search));
-        }
-        if self.access(&self.spec.program) == Access::Write
-            || self.access(&self.spec.program) == Access::WriteExecute
-        {
-            self.notes
-                .push(Note::ProgramIsWritable(self.spec.program.clone()));
-        }
-        for path in roots.into_iter().chain(needed) {
-            let Some((real, node)) = self.expand(&path, true) else {
-                continue;
-            };
-            if node.kind != Kind::File {
-                continue;
-            }
-            // A library path written into a binary must not pull a credential store into view.
-            if floor::stores(&self.host.homes).any(|(store, _)| real.starts_with(store)) {
-                continue;
-            }
-            self.executable(real.clone(), real.clone(), node);
-            if self.spec.role == Role::Leaf {
-                self.libraries_beside(&real);
-            }
-        }
-    }
-
-    /// The name the program was found under, where that is a link to it: programs start themselves by it.
-    fn name(&mut self, search: &str) {
-        let Some(name) = self.spec.argv.first() else {
-            return;
-        };
-        let directories = search
-            .split(':')
-            .filter(|directory| directory.starts_with('/'));
-        let spelled: Vec<PathBuf> = if name.starts_with('/') {
-            vec![PathBuf::from(name)]
-        } else {
-            directories
-                .map(|directory| Path::new(directory).join(name))
-                .collect()
-        };
-        for path in spelled {
-            let leads_here = |found: &(PathBuf, Node)| found.0 == self.spec.program;
-            if self.expand(&path, false).as_ref().is_some_and(leads_here) {
-                self.expand(&path, true);
-                return;
-            }
-        }
-    }
-
-    fn executable(&mut self, path: PathBuf, source: PathBuf, node: Node) {
-        self.rights(path.clone(), &[Right::ReadFile, Right::Execute]);
-        let covered = self
-            .cover(&path)
-            .is_some_and(|access| access == Access::ReadExecute);
-        if path != source || !covered {
-            if path == source {
-                self.reach("exec", &path);
-            }
-            self.entries.insert(
-                path,
-                Entry::Bind {
-                    source,
-                    node,
-                    access: Access::ReadExecute,
-                },
-            );
-        }
-    }
-
-    /// `<prefix>/lib` of an interpreter `<prefix>/bin/name` installed outside the system's directories.
-    fn libraries_beside(&mut self, program: &Path) {
-        use Right::*;
-        let Some(bin) = program.parent().filter(|bin| bin.ends_with("bin")) else {
-            return;
-        };
-        let Some(prefix) = bin.parent() else { return };
-        let encloses_home = self.host.homes.iter().any(|home| home.starts_with(prefix));
-        let ordinary = prefix.components().count() > 2 && !prefix.starts_with("/usr");
-        let library = prefix.join("lib");
-        if encloses_home || !ordinary || self.entries.contains_key(&library) {
-            return;
-        }
-        if let Some(node) = self
-            .host
-            .files
-            .node(&library)
-            .filter(|node| node.kind == Kind::Directory)
-        {
-            let access = self.access(&library);
-            if matches!(access, Access::Write | Access::WriteExecute) {
-                return;
-            }
-            self.rights(library.clone(), &[ReadFile, ReadDir, Execute]);
-            self.reach("read, load code", &library);
-            self.system.insert(library.clone());
-            // Grants inside the tree were placed before it was known to hold code.
-            for (path, entry) in &mut self.entries {
-                if let Entry::Bind { access, .. } = entry
-                    && *access == Access::Read
-                    && path.starts_with(&library)
-                {
-                    *access = Access::ReadExecute;
-                }
-            }
-            self.entries.insert(
-                library.clone(),
-                Entry::Bind {
-                    source: library,
-                    node,
-                    access: Access::ReadExecute,
-                },
-            );
-        }
-    }
-
-    fn aliases(&mut self) {
-        for (path, source) in &self.spec.aliases {
-            let Some(node) = self
-                .host
-                .files
-                .node(source)
-                .filter(|node| node.kind == Kind::File)
-            else {
-                self.reasons.push(Reason::AliasMissing {
-                    path: path.clone(),
-                    source: source.clone(),
-                });
-                continue;
-            };
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-                self.reasons.push(Reason::AliasUnplaceable(path.clone()));
-                continue;
-            };
-            let parent = match self.expand(parent, true) {
-                Some((real, _)) => real,
-                None => parent.to_path_buf(),
-            };
-            let path = parent.join(name);
-            // Inside a bound tree there must be a plain file to mount over.
-            if self.cover(&path).is_some() && self.kind(&path) != Some(Kind::File) {
-                self.reasons.push(Reason::AliasUnplaceable(path));
-                continue;
-            }
-            self.executable(path, source.clone(), node);
-        }
-    }
-
     /// The workspace and the working directory can be entered even where nothing in them is granted.
     fn places(&mut self) {
         for path in [&self.spec.workspace, &self.spec.cwd] {
@@ -601,10 +449,13 @@ impl View<'_> {
     }
 
     fn reach(&mut self, access: &str, path: &Path) {
-        self.minimum.push(Reach {
+        let reach = Reach {
             access: access.into(),
             path: path.into(),
-        });
+        };
+        if !self.minimum.contains(&reach) {
+            self.minimum.push(reach);
+        }
     }
 
     fn rights(&mut self, path: impl Into<PathBuf>, rights: &[Right]) {

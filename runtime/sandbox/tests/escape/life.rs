@@ -6,6 +6,7 @@ use box_sandbox::launch::{ExitStatus, LaunchError, Step};
 use box_sandbox::plan::Mount;
 use box_sandbox::spec::Role;
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -52,6 +53,11 @@ pub const TESTS: &[Test] = &[
     (
         "a_program_that_cannot_be_executed_says_so",
         a_program_that_cannot_be_executed_says_so,
+    ),
+    ("a_directory_is_no_stream", a_directory_is_no_stream),
+    (
+        "a_shared_terminal_cannot_be_typed_into",
+        a_shared_terminal_cannot_be_typed_into,
     ),
     (
         "root_takes_the_ids_it_is_given",
@@ -316,6 +322,49 @@ fn a_program_that_cannot_be_executed_says_so() {
     spec.program = script;
     let error = start(&world.plan(&spec)).map(drop).unwrap_err();
     assert_eq!(failed_step(&error), Some(Step::Execute), "{error}");
+}
+
+fn a_directory_is_no_stream() {
+    let world = World::new();
+    let plan = world.plan(&world.spec(Role::Leaf, &["probe"]));
+    let open = |path: &Path| OwnedFd::from(std::fs::File::open(path).unwrap());
+    let streams = [
+        open(&world.path("secret")),
+        open(Path::new("/dev/null")),
+        open(Path::new("/dev/null")),
+    ];
+    let own = std::env::current_exe().unwrap();
+    let error = box_sandbox::launch(&plan, streams, &own)
+        .map(drop)
+        .unwrap_err();
+    assert_eq!(failed_step(&error), Some(Step::StandardStreams), "{error}");
+}
+
+/// The operator's terminal handed in as standard input: it works as one, and nothing can be put into it.
+fn a_shared_terminal_cannot_be_typed_into() {
+    let world = World::new();
+    for terminal in [true, false] {
+        let pty = nix::pty::openpty(None, None).unwrap();
+        let plan = {
+            let mut host = box_sandbox::host::Host::this_machine(None);
+            host.terminal = terminal;
+            let operations = [
+                "probe",
+                "is-terminal",
+                "terminal 0x5412",
+                "status NoNewPrivs",
+            ];
+            box_sandbox::plan::plan(&world.spec(Role::Agent, &operations), &host).unwrap()
+        };
+        let (mut stdout, out) = std::io::pipe().unwrap();
+        let err = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let own = std::env::current_exe().unwrap();
+        let mut child = box_sandbox::launch(&plan, [pty.slave, out.into(), err], &own).unwrap();
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "ok true\nEPERM\nok 1\n");
+        assert_eq!(child.wait().unwrap(), ExitStatus::Code(0));
+    }
 }
 
 fn root_takes_the_ids_it_is_given() {

@@ -130,6 +130,7 @@ pub fn perform(words: &[&str]) -> io::Result<String> {
             libc::SYS_ioctl,
             &[0, integer(request), c"x".as_ptr() as i64],
         ),
+        ["is-terminal"] => Ok(io::IsTerminal::is_terminal(&io::stdin()).to_string()),
         ["killed-by-32-bit-call"] => old_call(),
         ["kill", pid, signal] => call(libc::SYS_kill, &[integer(pid), integer(signal)]),
         ["pids"] => {

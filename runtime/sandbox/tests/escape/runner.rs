@@ -1,6 +1,6 @@
 //! A small test runner that takes a filter, as the usual one does.
 
-use crate::{cases, life};
+use crate::{files, life, programs, surface};
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -16,7 +16,7 @@ pub fn main(arguments: &[String]) -> ! {
         .iter()
         .filter(|argument| !argument.starts_with('-'))
         .collect();
-    let tests: Vec<Test> = [cases::TESTS, life::TESTS].concat();
+    let tests: Vec<Test> = [files::TESTS, surface::TESTS, programs::TESTS, life::TESTS].concat();
     let chosen: Vec<&Test> = tests
         .iter()
         .filter(|(name, _)| {

@@ -155,10 +155,9 @@ pub fn run(plan: &SandboxPlan) -> Ended {
     finish(start(plan).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// A program on the `PATH` of this test, with every link followed.
-pub fn installed(name: &str) -> Option<PathBuf> {
-    let search = std::env::var("PATH").unwrap_or_default();
-    let found = box_sandbox::closure::in_search_path(name, &search)?;
+/// A program on the search path, with every link followed.
+pub fn installed(name: &str, search: &str) -> Option<PathBuf> {
+    let found = box_sandbox::closure::in_search_path(name, search)?;
     let found = fs::canonicalize(found).ok()?;
     // Its whole path must be open to the user of this run.
     let reachable = fs::File::open(&found).is_ok();
