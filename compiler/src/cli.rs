@@ -53,10 +53,12 @@ enum Command {
     #[command(after_help = "Example:\n  dogwood check-parse policy.dw")]
     CheckParse(check_parse::CheckParse),
 
-    /// Say in plain English what each rule does.
+    /// Say in plain English what each rule does, or why an event was denied.
     #[command(after_help = "Examples:\n  \
         dogwood explain policy.dw\n  \
-        dogwood explain policy.dw --format json")]
+        dogwood explain policy.dw --format json\n  \
+        dogwood explain policy.dw --trace day.log          why was the last denial?\n  \
+        dogwood explain policy.dw --trace day.log --at 12  why was event 12 decided so?")]
     Explain(explain::Explain),
 
     /// Decide every event of a trace, and print the verdicts.
@@ -114,6 +116,11 @@ enum Failure {
         byte: usize,
     },
     StdinTwice,
+    /// The trace has no decision at that position.
+    NoDecision {
+        at: usize,
+        events: usize,
+    },
     Write(std::io::Error),
 }
 
@@ -134,6 +141,15 @@ impl Failure {
                     printable(path)
                 )
             }
+            Failure::NoDecision { at, events } if at < events => {
+                format!("event {at} of the trace is history only: nothing is decided at it")
+            }
+            Failure::NoDecision { at, events } => {
+                format!(
+                    "the trace has no event {at}: it has {}",
+                    counted(*events, "event")
+                )
+            }
             Failure::StdinTwice => "standard input (`-`) can be named only once".to_owned(),
             Failure::Write(error) => format!("cannot write the answer: {error}"),
         }
@@ -142,7 +158,7 @@ impl Failure {
     fn status(&self) -> u8 {
         match self {
             Failure::Read { .. } | Failure::Write(_) => 1,
-            Failure::NotText { .. } | Failure::StdinTwice => 2,
+            Failure::NotText { .. } | Failure::StdinTwice | Failure::NoDecision { .. } => 2,
         }
     }
 }

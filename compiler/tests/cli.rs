@@ -140,7 +140,7 @@ fn several_files_are_one_set() {
     assert_eq!(place.run(&["check", "a.dw", "b.dw"]).out, "OK: 2 rules\n");
     let answer = place.run(&["explain", "a.dw", "b.dw"]);
     assert!(
-        answer.out.contains("rule 1: all (b.dw:2)"),
+        answer.out.contains("rule 1: all (b.dw:1)"),
         "{}",
         answer.out
     );
@@ -274,13 +274,13 @@ fn explain_speaks_english_or_json() {
     );
     let answer = place.run(&["explain", "policy.dw"]);
     assert_eq!(answer.status, 0);
-    insta::assert_snapshot!(answer.out, @r#"
-    rule 0: quiet (policy.dw:2)
-      Forbids `http:request` when in the last 8 hours there was an `fs:read` response with `path`
-      "~/payroll.csv".
+    insta::assert_snapshot!(answer.out, @"
+    rule 0: quiet (policy.dw:1)
+      Forbids `http:request` when in the last 8 hours there was an `fs:read` response of
+      `~/payroll.csv`.
 
     No rule permits anything, so everything is denied.
-    "#);
+    ");
     let json = place
         .run(&["explain", "policy.dw", "--format", "json"])
         .json();
@@ -420,6 +420,65 @@ fn replay_rejects_what_it_cannot_read() {
         answer.status == 2 && answer.out.contains("unknown-action"),
         "{}",
         answer.out
+    );
+}
+
+#[test]
+fn explain_says_why_an_event_was_denied() {
+    let place = Place::new();
+    place.file("policy.dw", CAP);
+    let events = [
+        (10, "request"),
+        (11, "response"),
+        (20, "request"),
+        (90, "request"),
+    ];
+    let trace: String = events
+        .iter()
+        .map(|(time, kind)| call(*time, kind))
+        .collect();
+    place.file("day.log", &trace);
+    let answer = place.run(&["explain", "policy.dw", "--trace", "day.log"]);
+    assert_eq!(answer.status, 0);
+    insta::assert_snapshot!(answer.out, @"
+    @20 (time point 2): DENY  [rules: 1]
+      forbidden by cap
+      because: the number of `mcp:call` requests in the last minute, this one included, is 2; at most 1 is allowed
+      allowed again in 1m 01s if nothing else happens
+    ");
+    let answer = place.run(&["explain", "policy.dw", "--trace", "day.log", "--at", "3"]);
+    insta::assert_snapshot!(answer.out, @"
+    @90 (time point 3): ALLOW  [rules: 0]
+      permitted by policy.dw:1
+    ");
+    let json = place
+        .run(&[
+            "explain",
+            "policy.dw",
+            "--trace",
+            "day.log",
+            "--format",
+            "json",
+        ])
+        .json();
+    assert_eq!(
+        (&json["index"], &json["rules"]),
+        (&2.into(), &serde_json::json!(["cap"]))
+    );
+
+    let answer = place.run(&["explain", "policy.dw", "--trace", "day.log", "--at", "1"]);
+    assert_eq!(answer.status, 2);
+    assert_eq!(
+        answer.err,
+        "schema: built-in Box schema\ndogwood: error: event 1 of the trace is history only: nothing is decided at it\n"
+    );
+    let answer = place.run(&["explain", "policy.dw", "--trace", "day.log", "--at", "4"]);
+    assert_eq!(answer.status, 2);
+    place.file("day.log", call(10, "request"));
+    let answer = place.run(&["explain", "policy.dw", "--trace", "day.log"]);
+    assert_eq!(
+        (answer.status, answer.out.as_str()),
+        (0, "No request of this trace is denied.\n")
     );
 }
 

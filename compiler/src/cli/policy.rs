@@ -5,10 +5,13 @@ use super::{
 };
 use dogwood_compiler::compile::{self, CheckedRule, Options, Source};
 use dogwood_compiler::diagnostic::{printable, tally};
+use dogwood_compiler::explain::NamedRule;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use dogwood_compiler::monitor::Policy;
 use dogwood_compiler::schema::{Service, box_service};
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Which schema the rules were checked against.
 pub enum SchemaUsed {
@@ -95,16 +98,37 @@ impl Set {
         Findings::new(&self.diagnostics, &self.texts)
     }
 
-    /// `policy.dw:12`, where a rule begins: at its effect, below its annotations.
+    /// `policy.dw:12`, where a rule begins.
     pub fn place(&self, rule: &CheckedRule) -> String {
         let Some(source) = self.texts.get(usize::from(rule.source.0)) else {
             return String::new();
         };
         let before = source
             .text
-            .get(..rule.rule.effect_span.start as usize)
+            .get(..rule.rule.span.start as usize)
             .unwrap_or(&source.text);
         format!("{}:{}", source.name, 1 + before.matches('\n').count())
+    }
+
+    /// Its `@id`, or where it stands.
+    pub fn name(&self, rule: &CheckedRule) -> String {
+        match rule.rule.annotation("id").map(str::trim) {
+            Some(id) if !id.is_empty() => id.to_owned(),
+            _ => self.place(rule),
+        }
+    }
+
+    /// The rules compiled, and by name.
+    pub fn compiled(&self, rules: &[CheckedRule]) -> (Arc<Policy>, Vec<NamedRule>) {
+        let trees: Vec<_> = rules.iter().map(|rule| rule.rule.clone()).collect();
+        let named = rules.iter().map(|rule| NamedRule {
+            rule: rule.rule.clone(),
+            name: self.name(rule),
+        });
+        (
+            Arc::new(Policy::new(&trees, &self.service)),
+            named.collect(),
+        )
     }
 
     /// The rules, or the answer of a command that cannot go on without them.

@@ -36,12 +36,11 @@ impl Replay {
             Ok(rules) => rules,
             Err(outcome) => return Ok(outcome),
         };
-        let (events, errors) = trace::parse(&trace.text);
-        if !errors.is_empty() {
-            return reject(&trace, &errors, self.format);
-        }
-        let rules: Vec<_> = rules.iter().map(|rule| rule.rule.clone()).collect();
-        let policy = Arc::new(Policy::new(&rules, &set.service));
+        let events = match read_trace(&trace, self.format)? {
+            Ok(events) => events,
+            Err(outcome) => return Ok(outcome),
+        };
+        let (policy, _) = set.compiled(rules);
         answer(&policy, &events, self.format)?;
         Ok(Outcome::Accepted)
     }
@@ -75,7 +74,7 @@ fn answer(policy: &Arc<Policy>, events: &[Event], format: Format) -> Result<(), 
     }
 }
 
-fn line(position: usize, time: i64, decision: &Decision) -> String {
+pub(super) fn line(position: usize, time: i64, decision: &Decision) -> String {
     let verdict = if decision.allowed() { "ALLOW" } else { "DENY" };
     let mut out = format!("@{time} (time point {position}): {verdict}");
     if !decision.rules.is_empty() {
@@ -89,10 +88,23 @@ fn line(position: usize, time: i64, decision: &Decision) -> String {
     out
 }
 
-fn error(found: &RuleError) -> String {
+pub(super) fn error(found: &RuleError) -> String {
     match found.rule {
         Some(rule) => format!("rule {rule}: {}", found.error),
         None => found.error.to_string(),
+    }
+}
+
+/// The events of a trace, or the answer of a command that cannot go on without them.
+pub(super) fn read_trace(
+    trace: &Source,
+    format: Format,
+) -> Result<Result<Vec<Event>, Outcome>, Failure> {
+    let (events, errors) = trace::parse(&trace.text);
+    if errors.is_empty() {
+        Ok(Ok(events))
+    } else {
+        reject(trace, &errors, format).map(Err)
     }
 }
 
