@@ -1,1 +1,65 @@
 //! Shared parts of the tests: nothing of this crate ships.
+
+#![forbid(unsafe_code)]
+
+pub mod naive;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}
+
+/// Builds a binary of the workspace in the profile of this test run and tells where it is.
+///
+/// # Panics
+/// Where cargo fails or names no such binary: there is nothing to test then.
+pub fn program(package: &str, name: &str) -> PathBuf {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "build",
+            "--locked",
+            "--quiet",
+            "--message-format=json",
+            "--package",
+            package,
+            "--bin",
+            name,
+        ])
+        .current_dir(workspace())
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => panic!("cargo does not run: {error}"),
+    };
+    let found = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .find_map(|line| {
+            let message: serde_json::Value = serde_json::from_str(line).ok()?;
+            let is_it = message["target"]["name"] == name && message["target"]["kind"][0] == "bin";
+            is_it
+                .then(|| message["executable"].as_str().map(PathBuf::from))
+                .flatten()
+        });
+    match found {
+        Some(path) => path,
+        None => panic!(
+            "cargo built no {name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        ),
+    }
+}
+
+/// Whether a program answers on this machine.
+pub fn has(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+}

@@ -1,0 +1,13 @@
+//! What the monitor decides is what the table of the language reference says, and what the reference shows
+//! by example.
+
+mod automaton {
+    pub mod cedar;
+    pub mod equivalence;
+    pub mod examples;
+    pub mod formulas;
+    pub mod hooks;
+    pub mod rules;
+    pub mod stage;
+    pub mod state;
+}

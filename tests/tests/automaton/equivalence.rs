@@ -1,0 +1,178 @@
+//! The monitor decides what the table of the language reference says, on random leaves and traces.
+//!
+//! `PROPTEST_CASES` says how many cases are run.
+
+use super::formulas::{Writer, services, traces};
+use super::stage::try_rules;
+use dogwood_compiler::event::Event;
+use dogwood_compiler::grammar::ast::{ClauseBody, Cond, Rule};
+use dogwood_compiler::monitor::{CellKind, Config, Monitor, Policy, lateness, replay};
+use dogwood_compiler::schema::Service;
+use dogwood_tests::naive::Naive;
+use proptest::prelude::*;
+use proptest::test_runner::{Config as Cases, TestCaseError, TestRunner};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn leaf_of(rule: &Rule) -> &Cond {
+    match rule.clauses.first().map(|clause| &clause.body) {
+        Some(ClauseBody::Temporal(temporal)) => &temporal.body,
+        _ => panic!("the rule is one leaf"),
+    }
+}
+
+fn show(events: &[Event]) -> String {
+    events.iter().map(|event| format!("{event:?}\n")).collect()
+}
+
+/// What the cases covered.
+#[derive(Default)]
+struct Seen {
+    written: Cell<u32>,
+    accepted: Cell<u32>,
+    leaves_true: Cell<u32>,
+    leaves_false: Cell<u32>,
+    kinds: RefCell<BTreeMap<CellKind, u32>>,
+}
+
+fn more(count: &Cell<u32>, by: usize) {
+    count.set(count.get() + u32::try_from(by).unwrap_or(0));
+}
+
+/// Compares the determining rules of every decision.
+fn compare(
+    text: &str,
+    rules: &[Rule],
+    service: &Service,
+    events: &[Event],
+    seen: &Seen,
+) -> Result<(), TestCaseError> {
+    let policy = Arc::new(Policy::new(rules, service));
+    for cell in policy.cells() {
+        *seen.kinds.borrow_mut().entry(cell.kind).or_default() += 1;
+    }
+    for (position, time, decision) in replay(policy, events) {
+        let naive = Naive::new(&events[..=position], &service.events);
+        let applies = events[position].action.id != "beep";
+        let expected: Vec<usize> = rules
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| applies && naive.truth(leaf_of(rule)))
+            .map(|(index, _)| index)
+            .collect();
+        more(&seen.leaves_true, expected.len());
+        more(
+            &seen.leaves_false,
+            if applies {
+                rules.len() - expected.len()
+            } else {
+                0
+            },
+        );
+        prop_assert_eq!(
+            &decision.rules,
+            &expected,
+            "at position {} (@{}) of\n{}\n{}",
+            position,
+            time,
+            show(events),
+            text
+        );
+        prop_assert!(decision.errors.is_empty());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_monitor_agrees_with_the_table() {
+    let services = services();
+    let cases = Cases {
+        max_shrink_iters: 4000,
+        ..Cases::default()
+    };
+    let mut runner = TestRunner::new(cases);
+    let choices = || prop::collection::vec(any::<u8>(), 0..160);
+    let input = (0usize..4, choices(), choices(), any::<bool>())
+        .prop_flat_map(|(service, a, b, back)| (Just((service, a, b)), traces(back)));
+    let seen = Seen::default();
+    let outcome = runner.run(&input, |((at, first, second), events)| {
+        let service = &services[at];
+        let leaves = [Writer::new(&first).leaf(), Writer::new(&second).leaf()];
+        let rules_of = |leaves: &[String]| -> (String, Result<Vec<Rule>, String>) {
+            let scope = "principal, action in Yard::Action::\"Any\", resource";
+            let text: String = leaves
+                .iter()
+                .map(|leaf| format!("permit({scope}) when temporal {{ {leaf} }};\n"))
+                .collect();
+            let rules = try_rules(&text, service);
+            (text, rules)
+        };
+        // A leaf may be refused for a reason of its own; both together share cells.
+        let fit: Vec<String> = leaves
+            .into_iter()
+            .filter(|leaf| {
+                more(&seen.written, 1);
+                let (_, rules) = rules_of(std::slice::from_ref(leaf));
+                rules.is_ok()
+            })
+            .collect();
+        more(&seen.accepted, fit.len());
+        match rules_of(&fit) {
+            (text, Ok(rules)) => compare(&text, &rules, service, &events, &seen),
+            (text, Err(error)) => Err(TestCaseError::fail(format!("{text}\n{error}"))),
+        }
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+    let (written, accepted) = (seen.written.get(), seen.accepted.get());
+    let (yes, no) = (seen.leaves_true.get(), seen.leaves_false.get());
+    println!("{accepted} of {written} leaves accepted; {yes} times true, {no} times false");
+    println!("{:?}", seen.kinds.borrow());
+    // The cases are worth something: leaves are legal, both answers occur, and so do all kinds of cell.
+    assert!(accepted * 2 > written && yes * 10 > no && no * 10 > yes);
+    assert_eq!(seen.kinds.borrow().len(), 5);
+}
+
+/// More lateness than needed changes nothing, and neither does the order in which rules are given.
+#[test]
+fn lateness_beyond_need_changes_nothing() {
+    let services = services();
+    let mut runner = TestRunner::new(Cases::with_cases(64));
+    let input = (
+        0usize..4,
+        prop::collection::vec(any::<u8>(), 0..160),
+        traces(true),
+    );
+    let outcome = runner.run(&input, |(at, choices, events)| {
+        let service = &services[at];
+        let leaf = Writer::new(&choices).leaf();
+        let text = format!("permit(principal, action, resource) when temporal {{ {leaf} }};");
+        let Ok(rules) = try_rules(&text, service) else {
+            return Ok(());
+        };
+        let policy = Arc::new(Policy::new(&rules, service));
+        let exact = replay(policy.clone(), &events);
+        let mut monitor = Monitor::new(
+            policy,
+            Config {
+                lateness: lateness(&events) + 1000,
+            },
+        );
+        let mut decisions = Vec::new();
+        for (position, event) in events.iter().enumerate() {
+            // Asking first must change nothing either.
+            let asked = monitor.decide_only(event);
+            if let Some(decision) = monitor.step(event).expect("in time") {
+                prop_assert_eq!(&asked, &decision);
+                decisions.push((position, event.time, decision));
+            }
+        }
+        prop_assert_eq!(decisions, exact);
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}

@@ -1,0 +1,531 @@
+//! Random leaves and traces. A leaf is written as text from a list of choices, so that fewer and smaller
+//! choices give a smaller leaf.
+
+use super::stage::{record, source};
+use dogwood_compiler::compile::load_service;
+use dogwood_compiler::event::{EntityData, Event, RequestPart};
+use dogwood_compiler::schema::Service;
+use dogwood_compiler::value::{EntityUid, Record, Value};
+use proptest::prelude::*;
+
+const YARD: &str = r#"
+namespace Yard {
+  entity Clerk = { rank: Long };
+  entity Bay;
+  type In = { crate: String, kg?: Long, tare?: decimal };
+  action Any;
+  action "move"  in [Any] appliesTo { principal: [Clerk], resource: [Bay],
+    context: { input: In, output?: { ok: Bool }, sessionId?: String } };
+  action "weigh" in [Any] appliesTo { principal: [Clerk], resource: [Bay],
+    context: { input: In, output?: { ok: Bool }, sessionId?: String } };
+  action "beep" appliesTo { principal: [Clerk], resource: [Bay],
+    context: { input: { crate: String }, sessionId?: String } };
+}
+"#;
+
+/// Nothing pinned; the principal pinned everywhere; a context pin everywhere; a pin of requests only.
+pub fn services() -> Vec<Service> {
+    let plain = "callerPrincipal: principalType(A), sessionId: String";
+    let principal = "pin callerPrincipal: principalType(A) = principal, sessionId: String";
+    let session = "callerPrincipal: principalType(A), pin sessionId: String = context.sessionId";
+    let build = |request: &str, others: &str| {
+        let events = format!(
+            "decision event <A>::request {{ ...inputs(A), {request} }}
+             event <A>::response {{ ...inputs(A), ...outputs(A), {others} }}"
+        );
+        let (actions, events) = (source("a.cedarschema", YARD), source("e.dwschema", &events));
+        match load_service(Some(&actions), Some(&events)) {
+            Ok((service, _)) => service,
+            Err(errors) => panic!("{errors:#?}"),
+        }
+    };
+    let services = vec![
+        build(plain, plain),
+        build(principal, principal),
+        build(session, session),
+        build(principal, plain),
+    ];
+    let universal: Vec<bool> = services
+        .iter()
+        .map(|s| s.events.universal_pin.is_some())
+        .collect();
+    assert_eq!(universal, [false, true, true, false]);
+    services
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ty {
+    Long,
+    Text,
+    Clerk,
+    Decimal,
+    Point,
+}
+
+type Scope = Vec<(String, Ty)>;
+
+/// Writes a leaf from choices; when these run out every choice is the first.
+pub struct Writer<'c> {
+    choices: &'c [u8],
+    at: usize,
+}
+
+impl<'c> Writer<'c> {
+    pub fn new(choices: &'c [u8]) -> Writer<'c> {
+        Writer { choices, at: 0 }
+    }
+
+    fn pick(&mut self, n: usize) -> usize {
+        let choice = self.choices.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        usize::from(choice) % n
+    }
+
+    fn of<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.pick(items.len())]
+    }
+
+    pub fn leaf(&mut self) -> String {
+        let scope = Scope::new();
+        let depth = 1 + self.pick(3);
+        let first = self.condition(depth, &scope);
+        match self.pick(3) {
+            0 => first,
+            1 => format!("({first}) && ({})", self.condition(1, &scope)),
+            _ => format!("!({first})"),
+        }
+    }
+
+    fn window(&mut self) -> String {
+        format!("within {}s", 1 + self.pick(20))
+    }
+
+    fn with(scope: &Scope, name: &str, ty: Ty) -> Scope {
+        let mut inner: Scope = scope
+            .iter()
+            .filter(|(known, _)| known != name)
+            .cloned()
+            .collect();
+        inner.push((name.into(), ty));
+        inner
+    }
+
+    /// A condition that binds nothing new.
+    fn condition(&mut self, depth: usize, scope: &Scope) -> String {
+        if depth == 0 {
+            return self.matcher(scope, None);
+        }
+        match self.pick(11) {
+            0 => self.matcher(scope, None),
+            1 => {
+                let window = self.window();
+                format!("formerly {window} ({})", self.filtered(depth - 1, scope))
+            }
+            2 => {
+                let window = self.window();
+                format!("previous {window} ({})", self.filtered(depth - 1, scope))
+            }
+            3 => {
+                let left = self.condition(depth - 1, scope);
+                let right = self.condition(depth - 1, scope);
+                self.since(&left, &right)
+            }
+            4 => {
+                let (left, right) = (self.matcher(scope, None), self.matcher(scope, None));
+                let also = self.matcher(scope, None);
+                let (window, shape) = (self.window(), self.pick(3));
+                match shape {
+                    0 => format!("(!({left})) since {window} ({right})"),
+                    1 => format!("(!({left}) && !({also})) since {window} ({right})"),
+                    _ => format!("({left}) since {window} ({right})"),
+                }
+            }
+            5 => format!("!({})", self.condition(depth - 1, scope)),
+            6 => {
+                let first = self.condition(depth - 1, scope);
+                format!("({first}) && ({})", self.condition(depth - 1, scope))
+            }
+            7 | 8 => {
+                let name = self.of(&["x", "y", "z"]);
+                let ty = self.of(&[Ty::Long, Ty::Text, Ty::Point, Ty::Clerk, Ty::Decimal]);
+                let inner = Self::with(scope, name, ty);
+                let outside: Scope = scope
+                    .iter()
+                    .filter(|(known, _)| known != name)
+                    .cloned()
+                    .collect();
+                let binds = self.binds(name, ty, depth - 1, &outside);
+                let rest = match self.pick(4) {
+                    0 => format!(" && ({})", self.condition(depth - 1, &inner)),
+                    1 => format!(" && {}", self.filter(depth - 1, &inner)),
+                    2 => {
+                        let more = self.condition(depth - 1, &inner);
+                        format!(" && ({more}) && {}", self.filter(depth - 1, &inner))
+                    }
+                    _ => String::new(),
+                };
+                format!("exists ({name}: {}). (({binds}){rest})", name_of(ty))
+            }
+            9 => self.comparison(depth - 1, scope),
+            _ => {
+                let head = self.matcher(scope, None);
+                format!("({head}) && {}", self.filter(depth - 1, scope))
+            }
+        }
+    }
+
+    fn since(&mut self, left: &str, right: &str) -> String {
+        let window = self.window();
+        let negated = if self.pick(2) == 0 { "!" } else { "" };
+        format!("({negated}({left})) since {window} ({right})")
+    }
+
+    /// A condition, perhaps with a filter.
+    fn filtered(&mut self, depth: usize, scope: &Scope) -> String {
+        let condition = self.condition(depth, scope);
+        match self.pick(3) {
+            0 => condition,
+            1 => format!("({condition}) && {}", self.filter(depth, scope)),
+            _ => format!("({condition}) && !({})", self.matcher(scope, None)),
+        }
+    }
+
+    /// A condition that binds the variable.
+    fn binds(&mut self, name: &str, ty: Ty, depth: usize, scope: &Scope) -> String {
+        let inner = Self::with(scope, name, ty);
+        let wanted = Some((name, ty));
+        if ty == Ty::Point {
+            let window = self.window();
+            return match self.pick(4) {
+                0 => format!(
+                    "formerly {window} ({} && tp({name}))",
+                    self.matcher(scope, None)
+                ),
+                1 => format!("tp({name})"),
+                2 => format!("formerly {window} tp({name})"),
+                _ => format!(
+                    "previous {window} (tp({name}) && {})",
+                    self.matcher(scope, None)
+                ),
+            };
+        }
+        match self.pick(if depth == 0 { 3 } else { 9 }) {
+            0 => self.matcher(scope, wanted),
+            1 => {
+                let window = self.window();
+                format!("formerly {window} {}", self.matcher(scope, wanted))
+            }
+            2 => {
+                let term = self.request_term(ty);
+                format!("{name} == {term}")
+            }
+            3 => {
+                let (window, head) = (self.window(), self.matcher(scope, wanted));
+                format!(
+                    "formerly {window} ({head} && ({}))",
+                    self.condition(depth - 1, &inner)
+                )
+            }
+            4 => {
+                let (window, head) = (self.window(), self.matcher(scope, wanted));
+                format!(
+                    "formerly {window} ({head} && {})",
+                    self.filter(depth - 1, &inner)
+                )
+            }
+            5 => {
+                let left = self.condition(depth - 1, &inner);
+                let right = self.matcher(scope, wanted);
+                self.since(&left, &right)
+            }
+            6 => {
+                let (window, term) = (self.window(), self.request_term(ty));
+                format!(
+                    "formerly {window} ({name} == {term} && {})",
+                    self.matcher(&inner, None)
+                )
+            }
+            7 if ty == Ty::Long => {
+                let aggregate = self.aggregate(depth - 1, scope);
+                match self.pick(2) {
+                    0 => format!("{name} == {aggregate}"),
+                    _ => {
+                        let (window, head) = (self.window(), self.matcher(scope, None));
+                        format!("formerly {window} ({head} && {aggregate} == {name})")
+                    }
+                }
+            }
+            _ => {
+                let window = self.window();
+                format!("previous {window} ({})", self.matcher(scope, wanted))
+            }
+        }
+    }
+
+    fn aggregate(&mut self, depth: usize, scope: &Scope) -> String {
+        let (window, negated) = (self.window(), self.matcher(scope, None));
+        match self.pick(6) {
+            0 => {
+                let head = self.matcher(scope, None);
+                format!("(count for (t: Timepoint). where formerly {window} ({head} && tp(t)))")
+            }
+            1 => {
+                let ty = self.of(&[Ty::Text, Ty::Long, Ty::Decimal, Ty::Clerk]);
+                let head = self.matcher(scope, Some(("v", ty)));
+                format!(
+                    "(count for (v: {}). where formerly {window} {head})",
+                    name_of(ty)
+                )
+            }
+            2 => {
+                let head = self.matcher(scope, Some(("k", Ty::Long)));
+                format!("(sum k for (k: Long). where formerly {window} {head})")
+            }
+            3 => {
+                let head = self.matcher(scope, Some(("k", Ty::Long)));
+                format!(
+                    "(sum k for (k: Long), (t: Timepoint). where formerly {window} ({head} && tp(t) && !({negated})))"
+                )
+            }
+            4 => {
+                let ty = self.of(&[Ty::Text, Ty::Long]);
+                let inner = Self::with(scope, "v", ty);
+                let binds = self.binds("v", ty, depth.min(1), scope);
+                let filter = self.filter(0, &inner);
+                format!(
+                    "(count for (v: {}). where (({binds}) && {filter}))",
+                    name_of(ty)
+                )
+            }
+            _ => {
+                let binds = self.binds("v", Ty::Text, depth.min(1), scope);
+                let inner = Self::with(scope, "v", Ty::Text);
+                let other = self.binds("k", Ty::Long, depth.min(1), &inner);
+                format!("(sum k for (v: String), (k: Long). where (({binds}) && ({other})))")
+            }
+        }
+    }
+
+    fn comparison(&mut self, depth: usize, scope: &Scope) -> String {
+        let aggregate = self.aggregate(depth, scope);
+        let op = self.of(&["<", "<=", ">", ">=", "==", "!="]);
+        let other = match self.pick(3) {
+            0 => self.pick(5).to_string(),
+            1 => self.request_term(Ty::Long),
+            _ => self.var(scope, Ty::Long).unwrap_or_else(|| "2".into()),
+        };
+        match self.pick(2) {
+            0 => format!("{aggregate} {op} {other}"),
+            _ => format!("{other} {op} {aggregate}"),
+        }
+    }
+
+    /// A comparison of what is known.
+    fn filter(&mut self, depth: usize, scope: &Scope) -> String {
+        let chosen = match scope.len() {
+            0 => None,
+            n => scope.get(self.pick(n)).cloned(),
+        };
+        let Some((name, ty)) = chosen else {
+            let op = self.of(&["!=", "<", "==", ">="]);
+            let left = self.request_term(Ty::Long);
+            let right = match self.pick(2) {
+                0 => self.pick(4).to_string(),
+                _ => self.request_term(Ty::Long),
+            };
+            return format!("{left} {op} {right}");
+        };
+        if depth > 0 && ty == Ty::Long && self.pick(4) == 3 {
+            let op = self.of(&["<", ">=", "==", "!="]);
+            return format!("{name} {op} {}", self.aggregate(depth - 1, scope));
+        }
+        let op = match ty {
+            Ty::Long => self.of(&["<", "!=", ">=", "==", "<=", ">"]),
+            _ => self.of(&["!=", "=="]),
+        };
+        let other = match (ty, self.pick(3)) {
+            (Ty::Point, _) => self.var(scope, ty),
+            (_, 0) => Some(self.request_term(ty)),
+            (_, 1) => self.var(scope, ty),
+            _ => Some(self.constant(ty)),
+        };
+        format!("{name} {op} {}", other.unwrap_or_else(|| name.clone()))
+    }
+
+    fn var(&mut self, scope: &Scope, ty: Ty) -> Option<String> {
+        let fit: Vec<&String> = scope
+            .iter()
+            .filter(|(_, t)| *t == ty)
+            .map(|(name, _)| name)
+            .collect();
+        match fit.len() {
+            0 => None,
+            n => fit.get(self.pick(n)).map(|name| (*name).clone()),
+        }
+    }
+
+    fn request_term(&mut self, ty: Ty) -> String {
+        match ty {
+            Ty::Long => self.of(&["context.input.kg", "principal.rank"]).into(),
+            Ty::Text => self.of(&["context.input.crate", "principal.id"]).into(),
+            Ty::Clerk => "principal".into(),
+            Ty::Decimal => "context.input.tare".into(),
+            Ty::Point => "0".into(),
+        }
+    }
+
+    fn constant(&mut self, ty: Ty) -> String {
+        match ty {
+            Ty::Long => (1 + self.pick(3)).to_string(),
+            Ty::Text => format!("{:?}", self.of(&["a", "b", "ann"])),
+            Ty::Clerk => format!("Yard::Clerk::{:?}", self.of(&["ann", "bob"])),
+            Ty::Decimal => format!("decimal({:?})", self.of(&["1.5", "2.0"])),
+            Ty::Point => "0".into(),
+        }
+    }
+
+    /// A matcher; with `wanted`, one that binds this variable.
+    fn matcher(&mut self, scope: &Scope, wanted: Option<(&str, Ty)>) -> String {
+        let action = self.of(&["move", "weigh", "beep"]);
+        let kind = self.of(&["request", "request", "response"]);
+        // Only the first two have all fields.
+        let action = match wanted {
+            Some((_, Ty::Long | Ty::Decimal)) if action == "beep" => "move",
+            _ => action,
+        };
+        let mut patterns = Vec::new();
+        let fields: &[(&str, Ty)] = match action {
+            "beep" => &[("input.crate", Ty::Text), ("callerPrincipal", Ty::Clerk)],
+            _ => &[
+                ("input.crate", Ty::Text),
+                ("input.kg", Ty::Long),
+                ("input.tare", Ty::Decimal),
+                ("callerPrincipal", Ty::Clerk),
+            ],
+        };
+        for (field, ty) in fields {
+            if let Some((name, wanted)) = wanted
+                && wanted == *ty
+            {
+                patterns.push(format!("{field}: {name}"));
+            }
+            match self.pick(9) {
+                0..=4 => {}
+                5 => patterns.push(format!("{field}: *")),
+                6 => patterns.push(format!("{field}: {}", self.constant(*ty))),
+                7 => patterns.push(format!("{field}: {}", self.request_term(*ty))),
+                _ => {
+                    if let Some(name) = self.var(scope, *ty) {
+                        patterns.push(format!("{field}: {name}"));
+                    }
+                }
+            }
+        }
+        format!(
+            "Yard::Action::{action:?}::{kind}{{{}}}",
+            patterns.join(", ")
+        )
+    }
+}
+
+fn name_of(ty: Ty) -> &'static str {
+    match ty {
+        Ty::Long => "Long",
+        Ty::Text => "String",
+        Ty::Clerk => "Yard::Clerk",
+        Ty::Decimal => "decimal",
+        Ty::Point => "Timepoint",
+    }
+}
+
+/// Long traces for short windows, with gaps, equal stamps, absent fields and (if wanted) steps back.
+pub fn traces(steps_back: bool) -> impl Strategy<Value = Vec<Event>> {
+    let step = if steps_back {
+        prop_oneof![4 => 0i64..5, 1 => -6i64..0, 1 => 9i64..25].boxed()
+    } else {
+        prop_oneof![5 => 0i64..5, 1 => 9i64..25].boxed()
+    };
+    let part = |one: u8| prop::sample::select(vec![None, Some(one % 3), Some(1), Some(2)]);
+    let input = || (0u8..4, part(0), part(0));
+    let event = (step, 0u8..5, 0u8..4, 0u8..5, input(), input(), 0u8..4);
+    prop::collection::vec(event, 1..18).prop_map(|steps| {
+        let mut time = 100;
+        steps
+            .into_iter()
+            .map(|(step, action, kind, who, logged, asked, rank)| {
+                time += step;
+                made(time, action, kind, who, logged, asked, rank)
+            })
+            .collect()
+    })
+}
+
+type Input = (u8, Option<u8>, Option<u8>);
+
+fn input(action: &str, (name, kg, tare): Input) -> Record {
+    let mut fields = Record::new();
+    if name > 0 {
+        fields.insert(
+            "crate".into(),
+            ["a", "a", "b", "ann"][usize::from(name)].into(),
+        );
+    }
+    if action != "beep" {
+        if let Some(kg) = kg {
+            let kg = if kg == 0 {
+                Value::Null
+            } else {
+                Value::Int(i64::from(kg))
+            };
+            fields.insert("kg".into(), kg);
+        }
+        if let Some(tare) = tare {
+            let tare = ["2.0", "1.5", "1.50"][usize::from(tare % 3)];
+            fields.insert("tare".into(), Value::Decimal(tare.into()));
+        }
+    }
+    fields
+}
+
+fn made(time: i64, action: u8, kind: u8, who: u8, logged: Input, asked: Input, rank: u8) -> Event {
+    let action = ["move", "weigh", "move", "weigh", "beep"][usize::from(action % 5)];
+    let kind = ["request", "request", "request", "response"][usize::from(kind % 4)];
+    let clerk = |name: &str| EntityUid::new("Yard::Clerk", name);
+    // Once in a while the logged principal is missing or not the one that asks.
+    let (asks, logs) = match who {
+        0 | 1 => ("ann", Some("ann")),
+        2 => ("bob", Some("bob")),
+        3 => ("ann", Some("bob")),
+        _ => ("bob", None),
+    };
+    let mut log = record(&[("input", Value::Object(input(action, logged)))]);
+    if let Some(name) = logs {
+        log.insert("callerPrincipal".into(), clerk(name).into());
+        log.insert("sessionId".into(), name.into());
+    }
+    let mut context = record(&[("input", Value::Object(input(action, asked)))]);
+    if rank != 1 {
+        context.insert("sessionId".into(), asks.into());
+    }
+    let mut entities = Vec::new();
+    if rank > 0 {
+        let attrs = record(&[("rank", i64::from(rank).into())]);
+        entities.push(EntityData {
+            uid: clerk(asks),
+            attrs,
+            parents: Vec::new(),
+        });
+    }
+    Event {
+        time,
+        action: EntityUid::new("Yard::Action", action),
+        kind: kind.into(),
+        logged: log,
+        request: Some(RequestPart {
+            principal: Some(clerk(asks)),
+            resource: Some(EntityUid::new("Yard::Bay", "b")),
+            context,
+            entities,
+        }),
+    }
+}

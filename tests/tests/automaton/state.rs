@@ -1,0 +1,100 @@
+//! State follows what the windows hold, however long the history.
+
+use super::stage::*;
+use dogwood_compiler::monitor::{CellKind, Config, Monitor, Size};
+use std::collections::BTreeSet;
+
+/// One leaf for each kind of cell, and nested ones.
+const LEAVES: [&str; 9] = [
+    "formerly within 20s Q{ input.crate: context.input.crate }",
+    "formerly within 20s (Q{ input.kg: * } && !(Q{ input.crate: context.input.crate }))",
+    "previous within 20s M{ input.crate: context.input.crate }",
+    "!Q{ input.crate: context.input.crate } since within 20s M{ input.crate: \"c1\" }",
+    "!B{} since within 20s M{ input.crate: context.input.crate }",
+    "M{} since within 20s Q{}",
+    "(count for (c: String). where formerly within 20s M{ input.crate: c }) <= 2",
+    "(sum k for (k: Long), (t: Timepoint). where formerly within 20s (M{ input.kg: k, input.crate: context.input.crate } && tp(t))) <= 2",
+    "formerly within 20s (formerly within 20s Q{ input.crate: context.input.crate })",
+];
+
+fn run(events: i64, pinned: bool) -> (Size, Monitor) {
+    let events_schema = if pinned { None } else { Some(UNPINNED) };
+    let service = service(DEPOT, events_schema);
+    let text: String = LEAVES.iter().map(|leaf| move_rule(leaf)).collect();
+    let policy = policy(&text, &service);
+    let kinds: BTreeSet<CellKind> = policy.cells().iter().map(|cell| cell.kind).collect();
+    assert_eq!(kinds.len(), 5);
+    let mut monitor = Monitor::new(policy, Config::default());
+    let mut largest = Size::default();
+    for n in 0..events {
+        // Names never come back, so whatever is kept by name must go.
+        let (time, name) = (n / 4, format!("c{n}"));
+        let who = clerk(&format!("clerk{}", n / 16));
+        let event = match n % 4 {
+            0 => weigh(time, &name, n),
+            3 if n % 20 == 3 => beep(time),
+            _ => a_move_of(time, &name, n),
+        };
+        let mut event = event;
+        event
+            .logged
+            .insert("callerPrincipal".into(), who.clone().into());
+        if let Some(request) = &mut event.request {
+            request.principal = Some(who);
+        }
+        monitor.step(&event).expect("in time");
+        if n % 37 != 0 {
+            continue;
+        }
+        let size = monitor.size();
+        largest.rows = largest.rows.max(size.rows);
+        largest.partitions = largest.partitions.max(size.partitions);
+        largest.values = largest.values.max(size.values);
+    }
+    (largest, monitor)
+}
+
+#[test]
+fn rows_values_and_partitions_are_bounded_by_the_windows() {
+    for pinned in [false, true] {
+        let (few, _) = run(2_000, pinned);
+        let (many, monitor) = run(20_000, pinned);
+        assert!(
+            many.rows <= few.rows + few.rows / 10,
+            "pinned: {pinned}: {few:?} {many:?}"
+        );
+        assert!(many.partitions <= few.partitions + 1);
+        assert!(many.values < 10_000, "{many:?}");
+        assert!(monitor.size().rows > 0);
+    }
+}
+
+#[test]
+fn an_idle_history_empties() {
+    for pinned in [false, true] {
+        let (_, mut monitor) = run(400, pinned);
+        // An event nobody asks about, long after.
+        monitor
+            .step(&event(10_000, "weigh", "error", &[]))
+            .expect("in time");
+        let size = monitor.size();
+        // What the last event itself leaves: nothing but the step that `previous` and runs remember.
+        assert!(size.rows <= 4, "{size:?}");
+        assert_eq!(size.partitions, 1);
+    }
+}
+
+#[test]
+fn a_clone_goes_its_own_way() {
+    let (_, monitor) = run(400, false);
+    let (mut a, mut b) = (monitor.clone(), monitor);
+    let steps = [
+        weigh(101, "z", 1),
+        a_move(102, "z"),
+        beep(103),
+        a_move(104, "z"),
+    ];
+    for step in &steps {
+        assert_eq!(a.step(step), b.step(step));
+    }
+}
