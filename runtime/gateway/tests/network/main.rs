@@ -1,0 +1,10 @@
+//! The gateway from outside: real sockets, real TLS, a scripted authority, hostile clients and servers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod clients;
+mod credentials;
+mod flows;
+mod refusals;
+mod signing;
+mod support;
+mod upstream;
