@@ -22,6 +22,7 @@ use box_authority::action::Outcome;
 use box_authority::gate::Permit;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// The helper that a refused `eval`, `bash`, `command` … is turned into.
@@ -46,6 +47,15 @@ const WRAPPERS: [&str; 19] = [
 /// Builtins whose output reaches a redirection in pieces.
 const STREAMING: [&str; 5] = ["cat", "grep", "seq", "tr", "yes"];
 
+/// What bashkit says of a refusal that it words itself.
+const UNWORDED: &str = "cancelled by before_tool hook\n";
+
+/// Refusals kept for a utility that says nothing of them.
+const MAX_UNSAID: usize = 16;
+
+/// What the interpreter may keep of one run's commands; a run that goes on longer is ended.
+const MAX_TRACED: usize = 512 << 20;
+
 /// Texts longer than this are not searched for names.
 const MAX_SEARCHED: usize = 1 << 20;
 
@@ -57,6 +67,8 @@ pub(crate) struct Session {
     spawner: OnceLock<Weak<Spawner>>,
     nonce: String,
     start: PathBuf,
+    /// Ends the run from inside.
+    cancel: OnceLock<Arc<AtomicBool>>,
     state: Mutex<State>,
 }
 
@@ -73,11 +85,15 @@ struct State {
     /// Texts for refusals that the interpreter words itself, oldest first.
     unworded: VecDeque<(String, String)>,
     texts: HashMap<String, String>,
+    /// Refused file operations whose text a utility may have kept to itself: the file's name, the text.
+    unsaid: VecDeque<(String, String)>,
     functions: HashSet<String>,
     programs: HashSet<String>,
     opening: Option<Owner>,
     grants: Vec<(PathBuf, Owner)>,
     next_id: u64,
+    /// Bytes of all traces: the interpreter keeps them until the run ends.
+    traced: usize,
     /// Counts the signals, so that others notice when a new command acts.
     serial: u64,
 }
@@ -87,6 +103,21 @@ struct Frame {
     args: Vec<String>,
     cwd: PathBuf,
     stage: Stage,
+    /// The builtin that `command` or `builtin` runs: it ends as they do.
+    inner: Option<Box<dyn Permit>>,
+}
+
+impl Frame {
+    /// True when this is `command NAME …` and the like, about to run just that.
+    fn runs(&self, event: &ToolEvent) -> bool {
+        ["command", "builtin"].contains(&self.name.as_str())
+            && self.inner.is_none()
+            && self
+                .args
+                .strip_suffix(event.args.as_slice())
+                .and_then(<[String]>::last)
+                == Some(&event.name)
+    }
 }
 
 enum Stage {
@@ -145,6 +176,7 @@ impl Session {
             spawner: OnceLock::new(),
             nonce: nonce(),
             start,
+            cancel: OnceLock::new(),
             state: Mutex::default(),
         }
     }
@@ -159,6 +191,15 @@ impl Session {
         let _ = self.builtins.set(builtins);
         let _ = self.spawner.set(Arc::downgrade(spawner));
         self.state().programs = programs;
+    }
+
+    pub(crate) fn ends_with(&self, cancel: Arc<AtomicBool>) {
+        let _ = self.cancel.set(cancel);
+    }
+
+    /// True when the run was ended for the number and size of its commands.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.state().traced > MAX_TRACED
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -182,6 +223,21 @@ impl Session {
     // --- the two signals ---
 
     pub(crate) fn on_trace(&self, event: &TraceEvent) {
+        if let TraceEventDetails::CommandStart { command, argv, cwd } = &event.details {
+            let words: usize = argv
+                .iter()
+                .map(|word| word.len() + size_of::<String>())
+                .sum();
+            let mut state = self.state();
+            state.traced = state
+                .traced
+                .saturating_add(words + command.len() + cwd.len() + 2 * size_of::<TraceEvent>());
+            if state.traced > MAX_TRACED
+                && let Some(cancel) = self.cancel.get()
+            {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        }
         match &event.details {
             TraceEventDetails::CommandStart { command, argv, cwd } => {
                 self.on_start(command, argv, Path::new(cwd));
@@ -240,6 +296,7 @@ impl Session {
             args: args.to_vec(),
             cwd: cwd.to_path_buf(),
             stage,
+            inner: None,
         });
     }
 
@@ -266,6 +323,9 @@ impl Session {
             if !ended.is_empty() {
                 let frame = ended.swap_remove(0);
                 drop(ended);
+                if let Some(inner) = frame.inner {
+                    inner.complete(Outcome::Status(i64::from(status)));
+                }
                 match frame.stage {
                     Stage::Admitted { permit, .. } => {
                         permit.complete(Outcome::Status(i64::from(status)))
@@ -291,6 +351,7 @@ impl Session {
         let depth = state.frames.len();
         let mut cwd = None;
         let mut decided = false;
+        let mut within = false;
         if let Some(frame) = state.frames.last_mut()
             && frame.name == event.name
             && frame.args == event.args
@@ -312,6 +373,14 @@ impl Session {
                 Stage::Named => cwd = Some(frame.cwd.clone()),
                 _ => {}
             }
+        }
+        if let Some(frame) = state
+            .frames
+            .last()
+            .filter(|frame| cwd.is_none() && frame.runs(&event))
+        {
+            cwd = Some(frame.cwd.clone());
+            within = true;
         }
         let main = cwd.is_some();
         if !main
@@ -335,7 +404,10 @@ impl Session {
             let mut state = self.state();
             state.next_id += 1;
             let id = state.next_id;
-            if main && let Some(frame) = state.frames.last_mut() {
+            if main
+                && !within
+                && let Some(frame) = state.frames.last_mut()
+            {
                 frame.stage = Stage::Elsewhere;
             }
             state.tool = Some(Tool::new(&event.name, &event.args, main));
@@ -348,6 +420,7 @@ impl Session {
                 Ok(permit) => {
                     let mut state = self.state();
                     match state.frames.last_mut() {
+                        Some(frame) if within => frame.inner = Some(permit),
                         Some(frame) if main => {
                             frame.stage = Stage::Admitted {
                                 permit,
@@ -358,7 +431,10 @@ impl Session {
                     }
                 }
                 Err(text) => {
-                    if main && let Some(frame) = self.state().frames.last_mut() {
+                    if main
+                        && !within
+                        && let Some(frame) = self.state().frames.last_mut()
+                    {
                         frame.stage = Stage::Elsewhere;
                     }
                     return self.refuse(event, text);
@@ -425,6 +501,7 @@ impl Session {
                     args,
                     cwd,
                     stage: Stage::Named,
+                    ..
                 }) => (name.clone(), args.clone(), cwd.clone()),
                 _ => return,
             }
@@ -537,7 +614,7 @@ impl Session {
     }
 
     /// The text that belongs to the interpreter's own wording of a refusal.
-    pub(crate) fn next_unworded(&self, line: &str) -> Option<String> {
+    fn next_unworded(&self, line: &str) -> Option<String> {
         let mut state = self.state();
         let at = state
             .unworded
@@ -546,8 +623,72 @@ impl Session {
         state.unworded.remove(at).map(|(_, text)| text)
     }
 
-    pub(crate) fn has_unworded(&self) -> bool {
-        !self.state().unworded.is_empty()
+    /// A file operation was refused; the utility is about to say so in its own way.
+    pub(crate) fn refused_effect(&self, path: &Path, text: &str) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return;
+        };
+        let mut state = self.state();
+        state.unsaid.push_back((name.to_owned(), text.to_owned()));
+        if state.unsaid.len() > MAX_UNSAID {
+            state.unsaid.pop_front();
+        }
+    }
+
+    /// Puts our text where the interpreter worded a refusal itself, or a utility left it out.
+    pub(crate) fn reword(&self, text: &str) -> String {
+        self.state().unsaid.retain(|(_, refusal)| {
+            !refusal
+                .lines()
+                .next()
+                .is_some_and(|first| text.contains(first))
+        });
+        let mut out = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            if line.ends_with(UNWORDED)
+                && let Some(refusal) = self.next_unworded(line)
+            {
+                if !refusal.is_empty() {
+                    out.push_str(&refusal);
+                    out.push('\n');
+                }
+                continue;
+            }
+            out.push_str(line);
+            if let Some(refusal) = self.next_unsaid(line) {
+                if !line.ends_with('\n') {
+                    out.push('\n');
+                }
+                out.push_str(&refusal);
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    fn next_unsaid(&self, line: &str) -> Option<String> {
+        if ![
+            "No such file",
+            "ermission denied",
+            "cannot",
+            "Not a directory",
+        ]
+        .iter()
+        .any(|w| line.contains(w))
+        {
+            return None;
+        }
+        let mut state = self.state();
+        let at = state
+            .unsaid
+            .iter()
+            .position(|(name, _)| line.contains(name.as_str()))?;
+        state.unsaid.remove(at).map(|(_, text)| text)
+    }
+
+    pub(crate) fn has_to_reword(&self) -> bool {
+        let state = self.state();
+        !state.unworded.is_empty() || !state.unsaid.is_empty()
     }
 
     pub(crate) fn add_program(&self, name: &str) {

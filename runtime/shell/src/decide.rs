@@ -1,5 +1,7 @@
 //! How this checkpoint words its questions: paths and commands as rules spell them.
 
+#![allow(clippy::result_large_err)] // a `Denial` is what the gate answers with, whole
+
 use box_authority::action::{Action, Command, FsDelete, FsRead, FsResult, FsWrite, Outcome, Spawn};
 use box_authority::denial::{Denial, DenyCause};
 use box_authority::gate::{Caller, Gate, Permit};

@@ -25,11 +25,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Links followed in one look-up before it fails, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// A handle on whatever stands under a name, without opening it for reading or writing.
+/// Opens a handle on whatever stands under a name, a link included, neither following nor reading it.
 #[cfg(target_os = "linux")]
-const HANDLE: OFlag = OFlag::O_PATH;
+const HANDLE: OFlag = OFlag::O_PATH
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-const HANDLE: OFlag = OFlag::O_RDONLY.union(OFlag::O_NONBLOCK);
+const HANDLE: OFlag = OFlag::O_SYMLINK
+    .union(OFlag::O_NONBLOCK)
+    .union(OFlag::O_CLOEXEC);
 
 struct Root {
     spelled: PathBuf,
@@ -213,8 +217,7 @@ impl Spot {
         let handle = self.open(OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
         let mut listed = Vec::with_capacity(entries.len());
         for name in entries {
-            let flags = HANDLE | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            let stat = match openat(&handle, name.as_str(), flags, Mode::empty()).and_then(fstat) {
+            let stat = match openat(&handle, name.as_str(), HANDLE, Mode::empty()).and_then(fstat) {
                 Ok(stat) => stat,
                 Err(Errno::ENOENT) => continue,
                 Err(error) => return Err(error.into()),
@@ -297,8 +300,7 @@ impl Spot {
 
     /// Acts by name in the held directory are done only on the very file that was judged.
     fn unchanged(&self) -> io::Result<()> {
-        let flags = HANDLE | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let now = match openat(&self.dir, self.name.as_os_str(), flags, Mode::empty()) {
+        let now = match openat(&self.dir, self.name.as_os_str(), HANDLE, Mode::empty()) {
             Ok(handle) => Some(identity(&fstat(&handle)?)),
             Err(Errno::ENOENT) => None,
             Err(error) => return Err(error.into()),
@@ -456,8 +458,7 @@ impl Host {
             }
             let last = todo.is_empty();
             let dir = dirs.last().ok_or_else(|| failed("lost the directory"))?;
-            let flags = HANDLE | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            let there = match openat(dir, name, flags, Mode::empty()) {
+            let there = match openat(dir, name, HANDLE, Mode::empty()) {
                 Ok(handle) => {
                     let stat = fstat(&handle)?;
                     Some((handle, stat))

@@ -37,9 +37,6 @@ const MAX_PARSER_OPERATIONS: usize = 5_000_000;
 const CANCELLED: i32 = 130;
 const FAILED: i32 = 125;
 
-/// What bashkit says of a refusal that it words itself.
-const UNWORDED: &str = "cancelled by before_tool hook\n";
-
 type Sink = Arc<Mutex<Box<dyn Write + Send>>>;
 
 pub(crate) fn run(shell: &Shell, request: Request, io: Streams) -> i32 {
@@ -179,6 +176,7 @@ async fn execute(shell: &Shell, request: Request, stdin: Stdin, stdout: Sink, st
             session: Some(Arc::downgrade(&session)),
         }),
     );
+    session.ends_with(bash.cancellation_token());
     session.furnish(names, &spawner, programs);
     session.learn(&request.text);
 
@@ -200,6 +198,10 @@ async fn execute(shell: &Shell, request: Request, stdin: Stdin, stdout: Sink, st
     };
     let status = match execution.await {
         Ok(result) => result.exit_code,
+        Err(Error::Cancelled) if session.is_exhausted() => {
+            tell(&stderr, "box: the run had too many commands\n");
+            1
+        }
         Err(error) => {
             let (status, text) = failure(&error, &request);
             tell(&stderr, &text);
@@ -291,39 +293,16 @@ async fn standard_input(text: &str, stdin: &Stdin, config: &Config) -> (Vec<u8>,
     }
 }
 
-/// Writes what the run says; a refusal in the interpreter's own words gets ours.
+/// Writes what the run says; a refusal in somebody else's words gets ours.
 fn deliver(sink: &Sink, session: &Session, bytes: Vec<u8>) -> bashkit::Result<()> {
-    let bytes = if session.has_unworded() {
-        reword(bytes, session)
-    } else {
-        bytes
+    let bytes = match std::str::from_utf8(&bytes) {
+        Ok(text) if session.has_to_reword() => session.reword(text).into_bytes(),
+        _ => bytes,
     };
     let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
     sink.write_all(&bytes)?;
     sink.flush()?;
     Ok(())
-}
-
-fn reword(bytes: Vec<u8>, session: &Session) -> Vec<u8> {
-    let Ok(text) = String::from_utf8(bytes.clone()) else {
-        return bytes;
-    };
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        match line
-            .ends_with(UNWORDED)
-            .then(|| session.next_unworded(line))
-            .flatten()
-        {
-            Some(refusal) if refusal.is_empty() => {}
-            Some(refusal) => {
-                out.push_str(&refusal);
-                out.push('\n');
-            }
-            None => out.push_str(line),
-        }
-    }
-    out.into_bytes()
 }
 
 fn failure(error: &Error, request: &Request) -> (i32, String) {

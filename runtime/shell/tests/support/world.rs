@@ -1,6 +1,7 @@
 //! A home, a workspace, a gate that writes down what it is asked, and programs run as plain processes.
 
 #![allow(dead_code)] // each test crate uses its part
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)] // a broken fixture should stop the test
 
 use box_authority::action::{Action, Outcome};
 use box_authority::denial::{Denial, DenyCause, RuleName};
@@ -188,6 +189,9 @@ impl Ran {
     /// The questions, the streams and the status, as a snapshot shows them.
     pub fn report(&self) -> String {
         let mut out = self.asked.join("\n");
+        if out.is_empty() {
+            out.push_str("(nothing asked)");
+        }
         if !self.stdout.is_empty() {
             out.push_str(&format!("\n-- stdout\n{}", self.stdout.trim_end()));
         }
@@ -240,6 +244,15 @@ impl World {
         let world = self.file(path, content);
         std::fs::set_permissions(full, std::fs::Permissions::from_mode(0o755)).unwrap();
         world
+    }
+
+    /// A program on the look-up path, run by the host's `/bin/sh`.
+    pub fn bin(self, name: &str, script: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.home.join("bin").join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self
     }
 
     /// Refuses every question whose line contains one of these.
