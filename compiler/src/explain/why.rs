@@ -366,7 +366,6 @@ impl<'c> LeafCase<'_, 'c> {
                 _ => {}
             }
         }
-        let broken_at = witness.and_then(|witness| witness.broken);
         match hit {
             Some(hit) if case.now().saturating_sub(hit.event.time) > window => {
                 found.push(Witness::TooOld {
@@ -377,24 +376,18 @@ impl<'c> LeafCase<'_, 'c> {
             Some(hit) if breaks.is_some() => {
                 let by = breaks.and_then(|(_, cond)| self.first_after(cond, hit));
                 found.push(Witness::Undone {
-                    last: Some(case.seen(&hit.event)),
+                    last: case.seen(&hit.event),
                     by,
-                    at: broken_at,
-                    now: case.now(),
                 });
             }
             // It is there, so something else about it is amiss: a variable that other parts bind.
             Some(_) => {}
-            None if broken_at.is_some() => {
-                found.push(Witness::Undone {
-                    last: None,
-                    by: None,
-                    at: broken_at,
-                    now: case.now(),
-                });
-            }
             None if forgetful || case.is_partitioned() => {
-                found.push(Witness::NoneWithin { window })
+                let broken = witness.and_then(|witness| witness.broken);
+                found.push(Witness::NoneWithin {
+                    window,
+                    broken: broken.map(|at| (at, case.now().saturating_sub(at))),
+                });
             }
             None => found.push(Witness::NoneSeen),
         }

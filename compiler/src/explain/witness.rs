@@ -26,19 +26,18 @@ pub enum Witness {
     Needs(String),
     /// What is needed has not been seen.
     NoneSeen,
-    /// What is needed has not happened in the window; further back nobody remembers.
-    NoneWithin { window: i64 },
+    /// What is needed has not happened in the window, or was undone at that time, so many seconds ago;
+    /// further back nobody remembers.
+    NoneWithin {
+        window: i64,
+        broken: Option<(i64, i64)>,
+    },
     /// The last time it happened.
     Last(Seen),
     /// What is needed happened, but too long ago.
     TooOld { last: Seen, window: i64 },
     /// What is needed happened, and then something undid it.
-    Undone {
-        last: Option<Seen>,
-        by: Option<Seen>,
-        at: Option<i64>,
-        now: i64,
-    },
+    Undone { last: Seen, by: Option<Seen> },
     /// The event that came nearest: one field was wrong.
     Nearest {
         seen: Seen,
@@ -91,7 +90,13 @@ impl Display for Witness {
             Witness::Rule(name) => write!(f, "rule {name}:"),
             Witness::Needs(what) => write!(f, "needs: {what}"),
             Witness::NoneSeen => f.write_str("last: none seen yet"),
-            Witness::NoneWithin { window } => write!(f, "last: none in {}", words::last(*window)),
+            Witness::NoneWithin { window, broken } => {
+                write!(f, "last: none in {}", words::last(*window))?;
+                match broken {
+                    Some((at, age)) => write!(f, ", or undone at {}, {}", clock(*at), ago(*age)),
+                    None => Ok(()),
+                }
+            }
             Witness::TooOld { last, window } => {
                 write!(
                     f,
@@ -99,17 +104,11 @@ impl Display for Witness {
                     words::span(*window)
                 )
             }
-            Witness::Undone { last, by, at, now } => {
-                match last {
-                    Some(last) => write!(f, "last: {last}; undone")?,
-                    None => f.write_str("last: undone")?,
-                }
-                match (by, at) {
-                    (Some(by), _) => write!(f, " by {by}"),
-                    (None, Some(at)) => {
-                        write!(f, " at {}, {}", clock(*at), ago(now.saturating_sub(*at)))
-                    }
-                    (None, None) => f.write_str(" since"),
+            Witness::Undone { last, by } => {
+                write!(f, "last: {last}; undone")?;
+                match by {
+                    Some(by) => write!(f, " by {by}"),
+                    None => f.write_str(" since"),
                 }
             }
             Witness::Nearest {

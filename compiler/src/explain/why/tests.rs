@@ -217,7 +217,7 @@ fn a_break_that_was_forgotten_still_has_its_time() {
     insta::assert_snapshot!(story.told, @"
     +100 `git push`: denied
         needs: a `shell:spawn` response of `npm test` in `~/my-project` with `output.status` 0 in the last 15 minutes, and no `shell:spawn` response of `git add …` since
-        last: undone at 10:00:06, 1m 34s ago
+        last: none in the last 15 minutes, or undone at 10:00:06, 1m 34s ago
     ");
 }
 
@@ -469,4 +469,112 @@ fn a_request_that_cannot_be_judged_says_so() {
         ],
     )
     "#);
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What an agent may do; `git push` is asked about.
+    const COMMANDS: [(&str, i64); 5] = [
+        ("npm test", 0),
+        ("npm test", 1),
+        ("git add .", 0),
+        ("ls", 0),
+        ("git push", 0),
+    ];
+
+    fn happenings() -> impl Strategy<Value = Vec<(i64, usize)>> {
+        proptest::collection::vec(
+            (prop_oneof![1..100i64, 400..1000i64], 0..COMMANDS.len()),
+            1..25,
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// The witness of the push gate against the plain reading of the rule over the whole list.
+        #[test]
+        fn the_push_gate_names_the_right_events(happenings in happenings()) {
+            let mut story = Story::new(PUSH_GATE);
+            let mut now = 0;
+            // Responses so far: time and command.
+            let mut past: Vec<(i64, usize)> = Vec::new();
+            for (gap, which) in happenings {
+                now += gap + 1;
+                let (command, status) = COMMANDS[which];
+                let input = command_input(command);
+                let asked = event(now, "shell:spawn", "request", input.clone(), None);
+                let decision = story.monitor.step(&asked).unwrap().unwrap();
+                let found = why(&story.rules, &story.monitor, &asked, &decision);
+                if decision.allowed() {
+                    prop_assert_eq!(found, []);
+                    let output = Record::from([("status".into(), Value::Int(status))]);
+                    story.monitor.step(&event(now + 1, "shell:spawn", "response", input, Some(output))).unwrap();
+                    past.push((now + 1, which));
+                    continue;
+                }
+                let passed = past.iter().rposition(|(_, which)| *which == 0);
+                let times: Vec<Option<i64>> = found.iter().map(|witness| match witness {
+                    Witness::NoneSeen => None,
+                    Witness::TooOld { last, .. } | Witness::Undone { last, .. } => Some(last.time - TEN),
+                    _ => Some(-1),
+                }).filter(|time| *time != Some(-1)).collect();
+                prop_assert_eq!(&times, &vec![passed.map(|at| past[at].0)], "{:#?}", found);
+                let undone: Vec<i64> = found.iter().filter_map(|witness| match witness {
+                    Witness::Undone { by, .. } => by.as_ref().map(|by| by.time - TEN),
+                    _ => None,
+                }).collect();
+                let expected: Vec<i64> = passed
+                    .filter(|at| now - past[*at].0 <= 900)
+                    .and_then(|at| past[at..].iter().find(|(_, which)| *which == 2))
+                    .map(|(time, _)| *time)
+                    .into_iter()
+                    .collect();
+                prop_assert_eq!(undone, expected, "{:#?}", found);
+                let nearest: Vec<i64> = found.iter().filter_map(|witness| match witness {
+                    Witness::Nearest { seen, .. } => Some(seen.time - TEN),
+                    _ => None,
+                }).collect();
+                let failed = past.iter().rposition(|(_, which)| *which == 1);
+                let expected: Vec<i64> = failed
+                    .filter(|failed| passed.is_none_or(|passed| passed < *failed))
+                    .map(|at| past[at].0)
+                    .filter(|time| now - time <= 900)
+                    .into_iter()
+                    .collect();
+                prop_assert_eq!(nearest, expected, "{:#?}", found);
+            }
+        }
+
+        /// Whoever waits as long as told is let through, and whoever waits a second less is not.
+        #[test]
+        fn the_time_to_wait_is_exact(gaps in proptest::collection::vec(0..40i64, 1..20), cap in 1..5i64) {
+            let policy = format!(
+                "permit (principal, action, resource);
+                 forbid (principal, action == Box::Action::\"mcp:call\", resource) when temporal {{
+                   (count for (t: Timepoint). where (formerly within 1m (Box::Action::\"mcp:call\"::request{{}} && tp(t)))) > {cap} }};"
+            );
+            let mut story = Story::new(&policy);
+            let mut now = 0;
+            for gap in gaps {
+                now += gap;
+                let input = Record::from([("server".into(), "a".into()), ("method".into(), "ping".into())]);
+                let asked = event(now, "mcp:call", "request", input, None);
+                let decision = story.monitor.step(&asked).unwrap().unwrap();
+                let found = why(&story.rules, &story.monitor, &asked, &decision);
+                let wait = found.iter().find_map(|witness| match witness {
+                    Witness::AllowedIn { seconds } => Some(*seconds),
+                    _ => None,
+                });
+                prop_assert_eq!(wait.is_some(), !decision.allowed(), "{:#?}", found);
+                if let Some(wait) = wait {
+                    let at = |seconds: i64| Event { time: asked.time + seconds, ..asked.clone() };
+                    prop_assert!(story.monitor.decide_only(&at(wait)).allowed());
+                    prop_assert!(!story.monitor.decide_only(&at(wait - 1)).allowed());
+                }
+            }
+        }
+    }
 }
