@@ -273,7 +273,7 @@ pub(crate) fn applies_to(
     for (key, value) in parts.into_iter().flatten() {
         if let Some(first) = seen.insert(key.text.clone(), key.span) {
             let kind = SyntaxErrorKind::Duplicate {
-                what: "part of `appliesTo`",
+                what: "`appliesTo` part",
                 name: key.text,
                 first,
             };

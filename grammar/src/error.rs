@@ -63,7 +63,7 @@ pub enum SyntaxErrorKind {
     },
     /// `principal in [a, b]`, `action == [a]`.
     ScopeList,
-    /// `{ … }` without `when` or `unless`.
+    /// `{ … }` or `temporal { … }` without `when` or `unless`.
     MissingClauseWord,
     UnknownClauseWord {
         word: SmolStr,
@@ -87,6 +87,8 @@ pub enum SyntaxErrorKind {
     EntityRecord,
     MixedUnary,
     PatternNotLiteral,
+    /// `1.5`.
+    Fraction,
     /// `and`, `or`, `not` in a place for `&&`, `||`, `!`.
     WordOperator {
         operator: &'static str,
@@ -101,6 +103,8 @@ pub enum SyntaxErrorKind {
         word: &'static str,
     },
     ChainedSince,
+    /// `exists x: T. …`.
+    BinderParens,
     /// Behind the variables of `exists` and `for`.
     MissingDot,
     MissingWindow {
@@ -159,6 +163,9 @@ pub enum SyntaxErrorKind {
     /// `context: [ … ]` or `context: Set<T>`.
     AppliesToContext,
     NestedNamespace,
+    UnknownDeclaration {
+        event_schema: bool,
+    },
     StrayBrace,
 }
 
@@ -167,6 +174,7 @@ pub enum SyntaxErrorKind {
 pub enum Expected {
     Expression,
     Condition,
+    Value,
     Operator,
     Word,
     String,

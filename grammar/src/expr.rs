@@ -335,7 +335,7 @@ pub(crate) fn unary(
         expr = literal;
     }
     if usize::from(expr.depth) + ops.len() > usize::from(MAX_DEPTH) {
-        cx.too_deep(whole);
+        cx.too_deep(whole, whole);
         return error(whole);
     }
     for (_, span) in ops.into_iter().rev() {

@@ -36,12 +36,13 @@ impl Cx<'_> {
     /// Reports an unexpected token or end; gives its place.
     pub(crate) fn failed(&mut self, failed: Failed<'_>) -> Span {
         let (span, found, expected) = match failed {
-            ParseError::UnrecognizedToken { token: (l, token, r), expected } => {
-                (Span::new(l, r), Some(token), expected)
-            }
-            ParseError::ExtraToken { token: (l, token, r) } => {
-                (Span::new(l, r), Some(token), Vec::new())
-            }
+            ParseError::UnrecognizedToken {
+                token: (l, token, r),
+                expected,
+            } => (Span::new(l, r), Some(token), expected),
+            ParseError::ExtraToken {
+                token: (l, token, r),
+            } => (Span::new(l, r), Some(token), Vec::new()),
             ParseError::UnrecognizedEof { expected, .. } => {
                 let end = self.lexemes.last().map_or(0, |last| last.span.end as usize);
                 (Span::at(end), None, expected)
@@ -53,11 +54,12 @@ impl Cx<'_> {
             return span;
         }
         let (kind, place) = self.classify(span, found, &expected);
-        // A part that nests too deeply was reported already, and so was what it swallowed.
-        let swallowed = self
+        // A part that nests too deeply was reported, and it may have swallowed what is missing now.
+        let at = self
             .lexemes
-            .last()
-            .is_some_and(|last| last.token == Token::TooDeep && found.is_none());
+            .partition_point(|lexeme| lexeme.span.end <= span.start);
+        let before = at.checked_sub(1).and_then(|at| self.lexemes.get(at));
+        let swallowed = before.is_some_and(|before| before.token == Token::TooDeep);
         if found != Some(Token::TooDeep) && !swallowed {
             self.error(kind, place);
         }
@@ -65,8 +67,14 @@ impl Cx<'_> {
     }
 
     fn classify(&self, span: Span, found: Option<Token<'_>>, expected: &[String]) -> (Kind, Span) {
-        let at = self.lexemes.partition_point(|lexeme| lexeme.span.start < span.start);
-        let at = if found.is_none() { self.lexemes.len() } else { at };
+        let at = self
+            .lexemes
+            .partition_point(|lexeme| lexeme.span.start < span.start);
+        let at = if found.is_none() {
+            self.lexemes.len()
+        } else {
+            at
+        };
         let before = |back: usize| at.checked_sub(back).and_then(|at| self.lexemes.get(at));
         let token = |back: usize| before(back).map(|lexeme| lexeme.token);
         let place = |back: usize| before(back).map_or(span, |lexeme| lexeme.span);
@@ -90,15 +98,62 @@ impl Cx<'_> {
             }
             (_, Some(Token::Str(_)), Some(Token::PathSep)) if can("WORD") => {
                 let start = self.event_name_start(at - 2);
-                return (Kind::MissingKind, Span { start, end: place(2).end });
+                return (
+                    Kind::MissingKind,
+                    Span {
+                        start,
+                        end: place(2).end,
+                    },
+                );
+            }
+            (_, Some(Token::Int(_)), Some(Token::Dot)) if matches!(found, Some(Token::Int(_))) => {
+                return (Kind::Fraction, place(2).to(span));
+            }
+            (_, _, Some(Token::Int(_))) if found == Some(Token::Dot) => {
+                if let Some(Lexeme {
+                    token: Token::Int(_),
+                    span,
+                }) = self.lexemes.get(at + 1)
+                {
+                    return (Kind::Fraction, place(1).to(*span));
+                }
+            }
+            (_, _, Some(Token::Key(Key::Exists | Key::For)))
+                if matches!(
+                    found,
+                    Some(Token::Word(_) | Token::Param(_) | Token::Fresh(_))
+                ) =>
+            {
+                return (Kind::BinderParens, span);
+            }
+            (_, _, Some(Token::Word(_))) if expected.len() == 1 && can("outer(") => {
+                return (Kind::UnknownEffect, place(1));
             }
             (_, _, Some(Token::ParenClose)) if can(".") && !can("{") && !can("&&") => {
                 return (Kind::MissingDot, Span::at(place(1).end as usize));
             }
             _ => {}
         }
-        let closing = found.is_some_and(|found| closes(found).is_some());
-        if closing && token(1) == Some(Token::Comma) {
+        match found {
+            Some(Token::Slash) => return (Kind::UnsupportedOperator { operator: '/' }, span),
+            Some(Token::Percent) => return (Kind::UnsupportedOperator { operator: '%' }, span),
+            Some(Token::Word(_)) if can("entity") && can("type") && !can("WORD") => {
+                return (
+                    Kind::UnknownDeclaration {
+                        event_schema: false,
+                    },
+                    span,
+                );
+            }
+            Some(Token::Word(_)) if can("event") && !can("WORD") && at == 0 => {
+                return (Kind::UnknownDeclaration { event_schema: true }, span);
+            }
+            _ => {}
+        }
+        // The list of an aggregate ends with a dot.
+        let dot = found == Some(Token::Dot) && expected.len() == 1 && can("(");
+        let ends = dot || found.is_some_and(|found| closes(found).is_some());
+        if ends && token(1) == Some(Token::Comma) {
             return (Kind::TrailingComma, place(1));
         }
         if can("&&") {
@@ -130,7 +185,14 @@ impl Cx<'_> {
         if token(1) == Some(Token::Word("not")) && found.is_some() {
             return (Kind::WordOperator { operator: "!" }, place(1));
         }
-        let expected = summary(expected);
+        let mut expected = summary(expected);
+        if token(1) == Some(Token::Colon) {
+            for one in &mut expected {
+                if *one == Expected::Condition {
+                    *one = Expected::Value;
+                }
+            }
+        }
         match found {
             Some(_) => (Kind::Unexpected { expected }, span),
             None => match self.unclosed() {
@@ -143,7 +205,10 @@ impl Cx<'_> {
     /// Where the event name that ends with the string at `at` begins.
     fn event_name_start(&self, mut at: usize) -> u32 {
         while at >= 2
-            && self.lexemes.get(at - 1).is_some_and(|sep| sep.token == Token::PathSep)
+            && self
+                .lexemes
+                .get(at - 1)
+                .is_some_and(|sep| sep.token == Token::PathSep)
             && self
                 .lexemes
                 .get(at - 2)
@@ -161,8 +226,9 @@ impl Cx<'_> {
             if opens(lexeme.token).is_some() {
                 open.push(lexeme);
             } else if let Some(bracket) = closes(lexeme.token)
-                && let Some(partner) =
-                    open.iter().rposition(|open| opens(open.token) == Some(bracket))
+                && let Some(partner) = open
+                    .iter()
+                    .rposition(|open| opens(open.token) == Some(bracket))
             {
                 open.truncate(partner);
             }
@@ -186,25 +252,31 @@ fn summary(expected: &[String]) -> Vec<Expected> {
         } else {
             Expected::Expression
         });
-        covered.extend(["INT", "STR", "PARAM", "FRESH", "WORD", "(", "[", "{", "!", "-", "*", "if"]);
+        covered.extend([
+            "INT", "STR", "PARAM", "FRESH", "WORD", "(", "[", "{", "!", "-", "*", "if",
+        ]);
     }
-    if can("&&") {
+    if can("==") {
         all.push(Expected::Operator);
         covered.extend(OPERATORS);
     }
-    if can("WORD") && !covered.contains(&"WORD") {
+    // The start of a rule takes any word, only to say that it is no effect.
+    let rule = can("permit") && can("@");
+    let words = can("WORD") && !rule;
+    if words && !covered.contains(&"WORD") {
         all.push(Expected::Word);
     }
-    let words = can("WORD");
     for one in expected {
         let text = one.trim_matches('"');
         match text {
-            "TOO_DEEP" | "BAD" | "WORD" | "error" => {}
+            "TOO_DEEP" | "BAD" | "WORD" | "FRESH" | "error" | "@" => {}
             _ if text.starts_with("START_") || covered.contains(&text) => {}
             "STR" => all.push(Expected::String),
             "INT" => all.push(Expected::Number),
             "PARAM" => all.push(Expected::Parameter),
-            "FRESH" => {}
+            "guardrails" | "temporal" if can("outer{") => {}
+            // A longer name is never what is missing.
+            "::" | "<" if expected.len() > 2 => {}
             // A keyword that would only be a name here.
             _ if words && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') => {}
             _ => {
@@ -220,15 +292,70 @@ fn summary(expected: &[String]) -> Vec<Expected> {
     all
 }
 
-const OPERATORS: [&str; 20] = [
-    "&&", "||", "==", "!=", "<", "<=", ">", ">=", "=", "+", "-", "*", "/", "%", "in", "has", "like",
-    "is", "since", "::",
+/// What may go on behind an operand.
+const OPERATORS: [&str; 24] = [
+    "&&", "||", "==", "!=", "<", "<=", ">", ">=", "=", "+", "-", "*", "/", "%", "in", "has",
+    "like", "is", "since", "::", "(", ".", "[", ":",
 ];
 
 const TEXTS: &[&str] = &[
-    "(", ")", "[", "]", "{", "}", ",", ";", ":", "::", ".", "...", "@", "=", "==", "<", ">", "?",
-    "!", "-", "*", "&&", "permit", "forbid", "when", "unless", "guardrails", "temporal", "def",
-    "cedar", "if", "then", "else", "has", "like", "is", "in", "formerly", "previous", "since",
-    "within", "exists", "for", "where", "count", "sum", "tp", "namespace", "entity", "action",
-    "type", "tags", "enum", "appliesTo", "attributes", "max_window", "decision", "event", "pin",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ";",
+    ":",
+    "::",
+    ".",
+    "...",
+    "@",
+    "=",
+    "==",
+    "<",
+    ">",
+    "?",
+    "!",
+    "-",
+    "*",
+    "&&",
+    "permit",
+    "forbid",
+    "when",
+    "unless",
+    "guardrails",
+    "temporal",
+    "def",
+    "cedar",
+    "if",
+    "then",
+    "else",
+    "has",
+    "like",
+    "is",
+    "in",
+    "formerly",
+    "previous",
+    "since",
+    "within",
+    "exists",
+    "for",
+    "where",
+    "count",
+    "sum",
+    "tp",
+    "namespace",
+    "entity",
+    "action",
+    "type",
+    "tags",
+    "enum",
+    "appliesTo",
+    "attributes",
+    "max_window",
+    "decision",
+    "event",
+    "pin",
 ];

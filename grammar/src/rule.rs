@@ -3,7 +3,7 @@
 use crate::ast::*;
 use crate::error::SyntaxErrorKind;
 use crate::span::Span;
-use crate::temporal::{Body, Node};
+use crate::temporal::{self, Body, Node};
 use crate::tree::Cx;
 
 /// What one parse gives.
@@ -72,7 +72,6 @@ pub(crate) fn unknown_effect(cx: &mut Cx<'_>, span: Span) -> (Effect, Span) {
 }
 
 pub(crate) fn rule(
-    _cx: &mut Cx<'_>,
     annotations: Vec<Annotation>,
     (effect, effect_span): (Effect, Span),
     scope: Scope,
@@ -272,6 +271,20 @@ pub(crate) fn stray_clause(
         keyword,
         false,
         ClauseBody::Expr(body),
+        span,
+    )
+}
+
+/// `temporal { … }` without a word before it; read as `when temporal { … }`.
+pub(crate) fn stray_temporal(cx: &mut Cx<'_>, keyword: Span, body: Node, span: Span) -> Clause {
+    cx.error(SyntaxErrorKind::MissingClauseWord, keyword);
+    let body = temporal::block(cx, keyword, body, span);
+    let start = Span::at(keyword.start as usize);
+    clause(
+        ClauseKind::When,
+        start,
+        false,
+        ClauseBody::Temporal(body),
         span,
     )
 }

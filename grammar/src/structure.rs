@@ -99,15 +99,20 @@ fn item_end(
             _ if closes(now).is_some() => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if begun && starts_item(lexemes, at, before) {
+        if (begun || before == Some(Token::At)) && starts_item(lexemes, at, depth > 0) {
             if depth == 0 || (unbalanced && first_on_line(source, lexemes, at)) {
                 break;
             }
         }
+        let noted = at
+            .checked_sub(2)
+            .filter(|two| *two >= start)
+            .and_then(token);
         begun |= match now {
-            Token::Key(Key::Permit | Key::Forbid | Key::Def) => before != Some(Token::At),
-            Token::Word(_) => before != Some(Token::At) && depth == 0,
-            _ => false,
+            Token::At | Token::ParenClose => false,
+            Token::ParenOpen => noted != Some(Token::At),
+            Token::Word(_) | Token::Key(_) => before != Some(Token::At) && depth == 0,
+            _ => depth == 0 || opens(now).is_some(),
         };
         at += 1;
     }
@@ -123,18 +128,18 @@ pub(crate) fn first_on_line(source: &str, lexemes: &[Lexeme<'_>], at: usize) -> 
     })
 }
 
-/// Whether the token at `at` looks like the first of a rule, macro or annotation.
-fn starts_item(lexemes: &[Lexeme<'_>], at: usize, before: Option<Token<'_>>) -> bool {
+/// Whether the token at `at` looks like the first of a rule, macro or annotation. Inside an open
+/// bracket, where the text is known to be `broken`, what stands before it counts for nothing.
+fn starts_item(lexemes: &[Lexeme<'_>], at: usize, broken: bool) -> bool {
     let token = |at: usize| lexemes.get(at).map(|lexeme| lexeme.token);
-    let joined = matches!(
-        before,
-        Some(
-            Token::Dot
-                | Token::PathSep
-                | Token::At
-                | Token::Key(Key::Def | Key::Cedar | Key::Temporal | Key::Has)
-        )
-    );
+    let joined = match at.checked_sub(1).and_then(token) {
+        _ if broken => false,
+        // The name of a macro.
+        Some(Token::Key(Key::Cedar | Key::Temporal)) => {
+            at.checked_sub(2).and_then(token) == Some(Token::Key(Key::Def))
+        }
+        _ => false,
+    };
     match token(at) {
         _ if joined => false,
         Some(Token::At) => is_word(token(at + 1)),
@@ -249,15 +254,11 @@ pub(crate) fn bound_nesting<'s>(cx: &mut Cx<'s>, lexemes: &[Lexeme<'s>]) -> Vec<
         let opening = opens(lexeme.token).is_some();
         let deeper = opening || prefix(lexemes, at).is_some();
         if deeper && nesting >= MAX_NESTING {
-            let end = if opening {
-                group_end(lexemes, at)
-            } else {
-                frame_end(lexemes, at)
-            };
+            let end = frame_end(lexemes, at);
             let last = lexemes
                 .get(end.saturating_sub(1))
                 .map_or(lexeme.span, |last| last.span);
-            cx.error(SyntaxErrorKind::TooDeep, lexeme.span);
+            cx.too_deep(lexeme.span, lexeme.span.to(last));
             bounded.push(Lexeme {
                 token: Token::TooDeep,
                 span: lexeme.span.to(last),
@@ -327,22 +328,6 @@ fn prefix(lexemes: &[Lexeme<'_>], at: usize) -> Option<Prefix> {
         Key::Set if next == Some(Token::Lt) => Some(Prefix::Long),
         _ => None,
     }
-}
-
-/// The end of the bracket group that opens at `at`.
-fn group_end(lexemes: &[Lexeme<'_>], at: usize) -> usize {
-    let mut depth = 0usize;
-    for (place, lexeme) in lexemes.iter().enumerate().skip(at) {
-        if opens(lexeme.token).is_some() {
-            depth += 1;
-        } else if closes(lexeme.token).is_some() {
-            depth = depth.saturating_sub(1);
-            if depth == 0 {
-                return place + 1;
-            }
-        }
-    }
-    lexemes.len()
 }
 
 /// The end of the part that begins at `at` inside its bracket.

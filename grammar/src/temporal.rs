@@ -130,6 +130,10 @@ impl Node {
                     injected: Vec::new(),
                 },
                 TermKind::Error => CondKind::Error,
+                TermKind::Entity(entity) => {
+                    cx.error(SyntaxErrorKind::MissingKind, entity.span);
+                    CondKind::Error
+                }
                 _ => {
                     cx.error(SyntaxErrorKind::NotACondition, span);
                     CondKind::Error
@@ -338,7 +342,7 @@ pub(crate) fn not(cx: &mut Cx<'_>, l: usize, count: usize, mut body: Node) -> No
     let (tail, rest) = (body.tail.take(), std::mem::take(&mut body.rest));
     let mut cond = body.bare_cond(cx);
     if usize::from(cond.depth) + count > usize::from(MAX_DEPTH) {
-        cx.too_deep(span);
+        cx.too_deep(span, span);
         cond = cx.cond(CondKind::Error, span);
     } else {
         for _ in 0..count {
@@ -362,9 +366,7 @@ pub(crate) fn past(
         Past::Previous => "previous",
     };
     let window = needed_window(cx, window, keyword, operator);
-    if body.loose() {
-        cx.error(SyntaxErrorKind::NeedsParens { operator }, body.span);
-    }
+    needs_parens(cx, &body, operator);
     let span = keyword.to(body.span);
     let (tail, rest) = (body.tail.take(), std::mem::take(&mut body.rest));
     let body = Box::new(body.bare_cond(cx));
@@ -375,6 +377,18 @@ pub(crate) fn past(
     let mut node = Node::cond(cx.cond(kind, span));
     (node.tail, node.rest) = (tail, rest);
     node
+}
+
+fn needs_parens(cx: &mut Cx<'_>, operand: &Node, operator: &'static str) {
+    // One message for a run of them, about the innermost.
+    let said = cx.errors.last().is_some_and(|error| {
+        matches!(error.kind, SyntaxErrorKind::NeedsParens { .. })
+            && operand.span.start <= error.span.start
+            && error.span.end <= operand.span.end
+    });
+    if operand.loose() && !said {
+        cx.error(SyntaxErrorKind::NeedsParens { operator }, operand.span);
+    }
 }
 
 pub(crate) fn exists(cx: &mut Cx<'_>, l: usize, binder: Binder, mut body: Node) -> Node {
@@ -405,7 +419,9 @@ pub(crate) fn compare(cx: &mut Cx<'_>, (first, mut rest): Compared) -> Node {
     let op = match infix {
         Infix::Op(op) => op,
         Infix::Assign => {
-            cx.error(SyntaxErrorKind::AssignForEq, place);
+            if !first.is_error() {
+                cx.error(SyntaxErrorKind::AssignForEq, place);
+            }
             CompareOp::Eq
         }
     };

@@ -187,7 +187,11 @@ pub(crate) struct Lexeme<'s> {
 pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia) {
     let mut lexemes: Vec<Lexeme<'_>> = Vec::new();
     let mut trivia = Trivia::default();
-    let mut gap = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut gap = if source.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
     let mut base = gap;
     let mut lexer = Token::lexer(source.get(base..).unwrap_or(""));
     while let Some(token) = lexer.next() {
@@ -197,9 +201,14 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
         let mut span = Span::new(range.start, range.end);
         let token = match token {
             Ok(Token::Comment) => {
-                let end = source.get(range.clone()).map_or(0, |comment| comment.trim_end().len());
+                let end = source
+                    .get(range.clone())
+                    .map_or(0, |comment| comment.trim_end().len());
                 let span = Span::new(range.start, range.start + end);
-                trivia.pieces.push(TriviaPiece { kind: TriviaKind::Comment, span });
+                trivia.pieces.push(TriviaPiece {
+                    kind: TriviaKind::Comment,
+                    span,
+                });
                 continue;
             }
             Ok(Token::Word(word)) => match language.keyword(word) {
@@ -207,9 +216,15 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
                 None => Token::Word(word),
             },
             Ok(token) => token,
-            Err(()) if source.get(range.start..).is_some_and(|bad| bad.starts_with('"')) => {
+            Err(())
+                if source
+                    .get(range.start..)
+                    .is_some_and(|bad| bad.starts_with('"')) =>
+            {
                 // Reading goes on in the next line, as if the quote were closed at the end of this.
-                let line = source.get(range.start..).and_then(|rest| rest.lines().next());
+                let line = source
+                    .get(range.start..)
+                    .and_then(|rest| rest.lines().next());
                 gap = range.start + line.map_or(1, |line| line.trim_end().len());
                 span = Span::new(range.start, gap);
                 base = gap;
@@ -238,8 +253,18 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
 fn note_blank_lines(source: &str, gap: std::ops::Range<usize>, trivia: &mut Trivia) {
     let start = gap.start;
     let blank = source.get(gap).unwrap_or("");
-    let Some(first) = blank.find('\n') else { return };
-    let Some(last) = blank.rfind('\n').filter(|last| *last > first) else { return };
+    let Some(first) = blank.find('\n') else {
+        return;
+    };
+    let Some(last) = blank.rfind('\n').filter(|last| *last > first) else {
+        return;
+    };
     let span = Span::new(start + first + 1, start + last + 1);
-    trivia.pieces.push(TriviaPiece { kind: TriviaKind::BlankLine, span });
+    trivia.pieces.push(TriviaPiece {
+        kind: TriviaKind::BlankLine,
+        span,
+    });
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,7 +67,10 @@ impl<'s> Cx<'s> {
     /// Passes on no parse error from here to the end of the clause at `from`.
     pub(crate) fn mute_clause(&mut self, from: usize) {
         let end = self.lexemes.iter().find(|lexeme| {
-            let outer = matches!(lexeme.token, Token::OuterBraceClose | Token::OuterParenClose);
+            let outer = matches!(
+                lexeme.token,
+                Token::OuterBraceClose | Token::OuterParenClose
+            );
             outer && lexeme.span.start as usize >= from
         });
         let end = end.or(self.lexemes.last());
@@ -78,18 +81,18 @@ impl<'s> Cx<'s> {
         (span.start as usize) < self.muted
     }
 
-    pub(crate) fn too_deep(&mut self, span: Span) {
-        let inside = self
+    /// Reports at `place` that the part `whole` nests too deeply, unless something in it was reported.
+    pub(crate) fn too_deep(&mut self, place: Span, whole: Span) {
+        match self
             .deep
-            .is_some_and(|deep| span.start <= deep.end && deep.start <= span.end);
-        if !inside {
-            self.error(SyntaxErrorKind::TooDeep, span);
+            .filter(|deep| whole.start <= deep.end && deep.start <= whole.end)
+        {
+            Some(deep) => self.deep = Some(deep.to(whole)),
+            None => {
+                self.error(SyntaxErrorKind::TooDeep, place);
+                self.deep = Some(whole);
+            }
         }
-        self.deep = Some(
-            self.deep
-                .filter(|_| inside)
-                .map_or(span, |deep| deep.to(span)),
-        );
     }
 
     pub(crate) fn text(&self, span: Span) -> &'s str {
@@ -147,7 +150,7 @@ impl<'s> Cx<'s> {
     pub(crate) fn expr(&mut self, kind: ExprKind, span: Span) -> Expr {
         let depth = expr_depth(&kind);
         if depth > MAX_DEPTH {
-            self.too_deep(span);
+            self.too_deep(span, span);
             return Expr {
                 kind: ExprKind::Error,
                 span,
@@ -160,7 +163,7 @@ impl<'s> Cx<'s> {
     pub(crate) fn cond(&mut self, kind: CondKind, span: Span) -> Cond {
         let depth = cond_depth(&kind);
         if depth > MAX_DEPTH {
-            self.too_deep(span);
+            self.too_deep(span, span);
             return Cond {
                 kind: CondKind::Error,
                 span,
@@ -173,7 +176,7 @@ impl<'s> Cx<'s> {
     pub(crate) fn term(&mut self, kind: TermKind, span: Span) -> Term {
         let depth = term_depth(&kind);
         if depth > MAX_DEPTH {
-            self.too_deep(span);
+            self.too_deep(span, span);
             return Term {
                 kind: TermKind::Error,
                 span,
@@ -186,7 +189,7 @@ impl<'s> Cx<'s> {
     pub(crate) fn ty(&mut self, kind: TyKind, span: Span) -> Ty {
         let depth = ty_depth(&kind);
         if depth > MAX_DEPTH {
-            self.too_deep(span);
+            self.too_deep(span, span);
             return Ty {
                 kind: TyKind::Error,
                 span,
@@ -199,7 +202,7 @@ impl<'s> Cx<'s> {
     pub(crate) fn field_ty(&mut self, kind: FieldTyKind, span: Span) -> FieldTy {
         let depth = field_ty_depth(&kind);
         if depth > MAX_DEPTH {
-            self.too_deep(span);
+            self.too_deep(span, span);
             return FieldTy {
                 kind: FieldTyKind::Error,
                 span,

@@ -10,7 +10,10 @@ use std::fmt::Write;
 fn place(source: &str, at: u32) -> (usize, usize) {
     let before = &source[..at as usize];
     let line = before.matches('\n').count() + 1;
-    (line, before.len() - before.rfind('\n').map_or(0, |nl| nl + 1) + 1)
+    (
+        line,
+        before.len() - before.rfind('\n').map_or(0, |nl| nl + 1) + 1,
+    )
 }
 
 fn mended(source: &str, fix: &Fix) -> String {
@@ -32,9 +35,18 @@ fn render(source: &str, errors: &[SyntaxError]) -> String {
         let found: Diagnostic = error.diagnostic(source);
         let (line, from) = place(source, found.span.start);
         let (last, to) = place(source, found.span.end);
-        let end = if last == line { to.to_string() } else { format!("{last}:{to}") };
+        let end = if last == line {
+            to.to_string()
+        } else {
+            format!("{last}:{to}")
+        };
         let text = found.span.text(source);
-        writeln!(out, "{} at {line}:{from}..{end} [{text}]: {}", found.code, found.message).unwrap();
+        writeln!(
+            out,
+            "{} at {line}:{from}..{end} [{text}]: {}",
+            found.code, found.message
+        )
+        .unwrap();
         for label in &found.labels {
             let (line, column) = place(source, label.span.start);
             let text = label.span.text(source);
@@ -54,7 +66,10 @@ fn render(source: &str, errors: &[SyntaxError]) -> String {
 }
 
 fn all(sources: &[&str], read: impl Fn(&str) -> Vec<SyntaxError>) -> String {
-    let parts: Vec<String> = sources.iter().map(|source| render(source, &read(source))).collect();
+    let parts: Vec<String> = sources
+        .iter()
+        .map(|source| render(source, &read(source)))
+        .collect();
     parts.join("\n")
 }
 

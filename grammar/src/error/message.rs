@@ -123,13 +123,13 @@ impl SyntaxError {
             }
             Kind::UnknownClauseWord { word } => {
                 let meant = match word.as_str() {
-                    "if" | "where" | "guardrails" | "temporal" => Some("when"),
+                    "if" | "where" => Some("when"),
                     word => nearest(word, &["when", "unless"]),
                 };
                 let found = say("unknown-clause-word", &format!("`{word}` does not begin a condition."))
                     .help("A condition begins with `when` or `unless`.");
                 match word.as_str() {
-                    "guardrails" | "temporal" => found.fix(
+                    "guardrails" => found.fix(
                         "add `when`",
                         Span::at(self.span.start as usize),
                         "when ",
@@ -145,16 +145,23 @@ impl SyntaxError {
         let text = self.span.text(source);
         let say = |code, message: &str| Diagnostic::error(code, self.span, message);
         match &self.kind {
-            Kind::AssignForEq => say("assign-for-eq", "Equality is tested with `==`.")
-                .fix("write `==`", self.span, "=="),
-            Kind::UnsupportedOperator { operator } => {
-                say("unsupported-operator", &format!("There is no `{operator}` operator."))
-                    .help("Whole numbers have `+`, `-` and `*`.")
-            }
-            Kind::UnknownVariable { name } if name.contains("::") => {
-                say("unknown-variable", &format!("`{name}` is a name, not a value."))
-                    .help(format!("An entity is written `{name}::\"id\"`, a call `{name}(…)`."))
-            }
+            Kind::AssignForEq => say("assign-for-eq", "Equality is tested with `==`.").fix(
+                "write `==`",
+                self.span,
+                "==",
+            ),
+            Kind::UnsupportedOperator { operator } => say(
+                "unsupported-operator",
+                &format!("There is no `{operator}` operator."),
+            )
+            .help("Whole numbers have `+`, `-` and `*`."),
+            Kind::UnknownVariable { name } if name.contains("::") => say(
+                "unknown-variable",
+                &format!("`{name}` is a name, not a value."),
+            )
+            .help(format!(
+                "An entity is written `{name}::\"id\"`, a call `{name}(…)`."
+            )),
             Kind::UnknownVariable { name } => {
                 let found = say("unknown-variable", &format!("There is no variable `{name}`.")).help(
                     format!(
@@ -162,13 +169,22 @@ impl SyntaxError {
                          action is `context.input.{name}`, a string is `\"{name}\"`."
                     ),
                 );
-                self.rename(found, nearest(name, &["principal", "action", "resource", "context"]))
+                self.rename(
+                    found,
+                    nearest(name, &["principal", "action", "resource", "context"]),
+                )
             }
-            Kind::IndexNotString => say("index-not-string", "An index is a string literal.")
-                .help("Write `record[\"key\"]` or `record.key`; sets are asked with `.contains(…)`."),
+            Kind::IndexNotString => say("index-not-string", "An index is a string literal.").help(
+                "Write `record[\"key\"]` or `record.key`; sets are asked with `.contains(…)`.",
+            ),
             Kind::CallOfNonName => say("call-of-non-name", "This cannot be called.")
                 .help("Only a function name or a method can be: `f(…)`, `e.m(…)`."),
-            Kind::Arity { name, expected, found, method } => {
+            Kind::Arity {
+                name,
+                expected,
+                found,
+                method,
+            } => {
                 let what = if *method { "method" } else { "function" };
                 let takes = match expected {
                     0 => "no argument".to_owned(),
@@ -184,8 +200,21 @@ impl SyntaxError {
                 .help("Name an entity by its id: `Type::\"id\"`."),
             Kind::MixedUnary => say("mixed-signs", "`!` and `-` cannot follow each other.")
                 .help("`!` takes a truth value, `-` a number. Use parentheses if this is meant."),
-            Kind::PatternNotLiteral => say("pattern-literal", "A `like` pattern is a string literal.")
-                .help("Write it out: `like \"report-*\"`."),
+            Kind::PatternNotLiteral => {
+                say("pattern-literal", "A `like` pattern is a string literal.")
+                    .help("Write it out: `like \"report-*\"`.")
+            }
+            Kind::Fraction => {
+                let before = source.get(..self.span.start as usize).unwrap_or("");
+                let text = text.replace(' ', "");
+                let mended = match before.trim_end().ends_with("decimal(") {
+                    true => format!("\"{text}\""),
+                    false => format!("decimal(\"{text}\")"),
+                };
+                say("fraction", "There are no numbers with a fraction.")
+                    .help("A decimal is written as text: `decimal(\"1.5\")`.")
+                    .fix(format!("write `{mended}`"), self.span, mended)
+            }
             Kind::WordOperator { operator } => {
                 say("word-operator", &format!("`{text}` is not an operator."))
                     .help(format!("Write `{operator}`."))
@@ -214,6 +243,8 @@ impl SyntaxError {
             }
             Kind::ChainedSince => say("chained-since", "`since` does not chain.")
                 .help("Put one of them into parentheses: `(a since within 1h b) since within 1h c`."),
+            Kind::BinderParens => say("binder-parentheses", "A variable is introduced in parentheses, with its type.")
+                .help("Write `exists (x: Type). …`, `count for (x: Type). where …`."),
             Kind::MissingDot => say("missing-dot", "A `.` is missing behind the variables.")
                 .help("`exists (x: T). …` and `for (x: T), (y: U). where …`.")
                 .fix("add `.`", self.span, "."),
@@ -285,17 +316,26 @@ impl SyntaxError {
         let text = self.span.text(source);
         let say = |code, message: &str| Diagnostic::error(code, self.span, message);
         match &self.kind {
-            Kind::ZeroMaxWindow => say("zero-max-window", "`max_window` must be longer than nothing.")
-                .help("Give the longest time any rule may look back: `max_window = 24h`."),
+            Kind::ZeroMaxWindow => say(
+                "zero-max-window",
+                "`max_window` must be longer than nothing.",
+            )
+            .help("Give the longest time any rule may look back: `max_window = 24h`."),
             Kind::WindowRange => say("window-range", "This window is longer than can be counted."),
             Kind::BlankSchema => say("blank-schema", "The event schema is empty.")
                 .help("Declare an event: `decision event <A>::request { ...inputs(A) }`."),
-            Kind::LateMaxWindow => say("late-max-window", "`max_window` stands at the top of the file.")
-                .help("There is one, before all events."),
+            Kind::LateMaxWindow => say(
+                "late-max-window",
+                "`max_window` stands at the top of the file.",
+            )
+            .help("There is one, before all events."),
             Kind::PinOnGroup => say("pin-on-group", "A group of fields cannot be pinned.")
                 .help("Pin the fields inside it, one by one."),
             Kind::PinWithoutValue => say("pin-without-value", "A pinned field needs a value.")
-                .help(format!("Say what it is pinned to: `{}: … = principal`.", shown(text))),
+                .help(format!(
+                    "Say what it is pinned to: `{}: … = principal`.",
+                    shown(text)
+                )),
             Kind::ValueWithoutPin => say("value-without-pin", "Only a pinned field has a value.")
                 .help("Write `pin` before the field, or leave the value out."),
             Kind::SelectorArgument { binder } => say(
@@ -304,16 +344,25 @@ impl SyntaxError {
             )
             .help(format!("The declaration begins with `event <{binder}>`."))
             .fix(format!("write `{binder}`"), self.span, binder.as_str()),
-            Kind::PinRoot => say("pin-value", &format!("A field cannot be pinned to `{text}`."))
-                .help("Pin to `principal`, `resource`, a field of them, or `context.…`."),
+            Kind::PinRoot => say(
+                "pin-value",
+                &format!("A field cannot be pinned to `{text}`."),
+            )
+            .help("Pin to `principal`, `resource`, a field of them, or `context.…`."),
             Kind::TypeArgument { name } => {
-                let found = say("type-argument", &format!("The type `{name}` takes no argument."))
-                    .help("Only `Set<…>` does.");
+                let found = say(
+                    "type-argument",
+                    &format!("The type `{name}` takes no argument."),
+                )
+                .help("Only `Set<…>` does.");
                 self.rename(found, nearest(name, &["Set"]))
             }
             Kind::AppliesToKey { name } => {
-                let found = say("applies-to-part", &format!("`appliesTo` has no part `{name}`."))
-                    .help("Its parts are `principal`, `resource` and `context`.");
+                let found = say(
+                    "applies-to-part",
+                    &format!("`appliesTo` has no part `{name}`."),
+                )
+                .help("Its parts are `principal`, `resource` and `context`.");
                 let meant = match name.as_str() {
                     "principals" => Some("principal"),
                     "resources" => Some("resource"),
@@ -327,10 +376,27 @@ impl SyntaxError {
             }
             Kind::AppliesToContext => say("applies-to-context", "A context is a record.")
                 .help("Write `context: { … }`, or the name of a record type."),
-            Kind::NestedNamespace => say("nested-namespace", "Namespaces do not nest.")
-                .help("Close the one before with `}`, and write the full name: `namespace A::B { … }`."),
-            Kind::StrayBrace => say("stray-brace", "This `}` closes nothing.")
-                .fix("remove it", self.span, ""),
+            Kind::NestedNamespace => say("nested-namespace", "Namespaces do not nest.").help(
+                "Close the one before with `}`, and write the full name: `namespace A::B { … }`.",
+            ),
+            Kind::UnknownDeclaration { event_schema } => {
+                let known: &[&str] = match event_schema {
+                    true => &["event", "decision", "max_window"],
+                    false => &["entity", "action", "type", "namespace"],
+                };
+                let found = say(
+                    "unknown-declaration",
+                    &format!("`{text}` does not begin a declaration."),
+                )
+                .help(match event_schema {
+                    true => "Declarations begin with `event` or `decision event`.",
+                    false => "Declarations begin with `entity`, `action`, `type` or `namespace`.",
+                });
+                self.rename(found, nearest(text, known))
+            }
+            Kind::StrayBrace => {
+                say("stray-brace", "This `}` closes nothing.").fix("remove it", self.span, "")
+            }
             // All others are answered above.
             _ => say("syntax", "This cannot be read."),
         }
@@ -357,7 +423,9 @@ fn foreign(span: Span, text: &str) -> Diagnostic {
         _ if text.starts_with(['\'', '‘', '’', '“', '”', '`']) => {
             found.help("Strings stand in double quotes: `\"…\"`.")
         }
-        _ if !text.is_ascii() => found.help("Names are made of a-z, A-Z, 0-9 and `_`; anything else goes into a string."),
+        _ if !text.is_ascii() => {
+            found.help("Names are made of a-z, A-Z, 0-9 and `_`; anything else goes into a string.")
+        }
         _ => found,
     }
 }
@@ -385,6 +453,7 @@ fn named(expected: Expected) -> String {
     match expected {
         Expected::Expression => "an expression".to_owned(),
         Expected::Condition => "a condition".to_owned(),
+        Expected::Value => "a value".to_owned(),
         Expected::Operator => "an operator".to_owned(),
         Expected::Word => "a name".to_owned(),
         Expected::String => "a string".to_owned(),
@@ -399,7 +468,12 @@ fn nearest<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
     let lower = text.to_ascii_lowercase();
     words
         .iter()
-        .map(|word| (strsim::osa_distance(&lower, &word.to_ascii_lowercase()), *word))
+        .map(|word| {
+            (
+                strsim::osa_distance(&lower, &word.to_ascii_lowercase()),
+                *word,
+            )
+        })
         .filter(|(distance, word)| *distance * 3 <= word.len())
         .min()
         .map(|(_, word)| word)
