@@ -22,8 +22,8 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ pub enum OpenError {
 /// indeterminate when the box is opened again.
 pub struct Authority {
     inbox: SyncSender<Message>,
-    writer: Option<JoinHandle<()>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
     recovered: Recovered,
 }
 
@@ -167,7 +167,7 @@ impl Authority {
             })?;
         Ok(Authority {
             inbox,
-            writer: Some(writer),
+            writer: Mutex::new(Some(writer)),
             recovered,
         })
     }
@@ -177,12 +177,24 @@ impl Authority {
     }
 }
 
-impl Drop for Authority {
-    fn drop(&mut self) {
+impl Authority {
+    /// Ends the writer once everything sent so far is answered. Whatever is asked later is denied.
+    pub fn close(&self) {
         let _ = self.inbox.send(Message::Stop);
-        if let Some(writer) = self.writer.take() {
+        let writer = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(writer) = writer {
             let _ = writer.join();
         }
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -682,12 +694,15 @@ fn rule(
             witness: witness(),
         },
         // A rule that could not be evaluated might have forbidden it.
-        (_, _, Some((broken, reason))) => {
-            decision.governing = Some(*broken);
-            let name = rules
-                .get(*broken)
-                .map_or_else(|| format!("number {broken}"), |card| card.name.to_string());
-            DenyCause::Fault(format!("rule {name} could not be evaluated: {reason}"))
+        (_, _, Some((rule, reason))) => {
+            decision.governing = *rule;
+            match rule.and_then(|rule| rules.get(rule)) {
+                Some(card) => DenyCause::Fault(format!(
+                    "rule {} could not be evaluated: {reason}",
+                    card.name
+                )),
+                None => DenyCause::Fault(reason.clone()),
+            }
         }
         (false, None, None) => DenyCause::NoPermit { witness: witness() },
         (true, _, None) => {

@@ -17,8 +17,8 @@ pub struct Ruling {
     pub allow: bool,
     /// Matching forbids of a denial, matching permits of an allowance.
     pub determining: Vec<usize>,
-    /// Rules that could not be evaluated, with the reason.
-    pub errors: Vec<(usize, String)>,
+    /// Rules that could not be evaluated, with the reason; without a rule, the request itself.
+    pub errors: Vec<(Option<usize>, String)>,
 }
 
 /// A monitor over compiled rules. Every event of the history passes through `step` exactly once, in order.

@@ -11,6 +11,7 @@ pub mod denial;
 pub mod engine;
 pub mod gate;
 pub mod history;
+pub mod policy;
 pub mod records;
 
 mod authority;

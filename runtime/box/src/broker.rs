@@ -10,6 +10,7 @@ use box_authority::gate::Caller;
 use std::net::{Shutdown, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// The variable that tells a sandbox where its broker listens.
 pub const ADDRESS: &str = "BOX_BROKER";
@@ -17,20 +18,38 @@ pub const ADDRESS: &str = "BOX_BROKER";
 /// Connections of one sandbox served at once.
 const CONNECTIONS: usize = 64;
 
+/// A listener being served.
+pub struct Served {
+    open: Arc<AtomicUsize>,
+}
+
+impl Served {
+    /// Waits until no connection is open, but not for ever.
+    pub fn wind_up(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        while self.open.load(Ordering::Acquire) > 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
 /// Serves the listener of one sandbox until it is gone.
 pub fn serve(
     listener: TcpListener,
     caller: Caller,
     runner: Arc<dyn Runner>,
-) -> std::io::Result<()> {
+) -> std::io::Result<Served> {
     let open = Arc::new(AtomicUsize::new(0));
+    let served = Served {
+        open: Arc::clone(&open),
+    };
     std::thread::Builder::new()
         .name("broker".into())
         .spawn(move || {
             for connection in listener.incoming() {
                 let Ok(connection) = connection else {
                     // Out of descriptors, or the sandbox's network is gone: do not spin.
-                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    std::thread::sleep(Duration::from_millis(20));
                     continue;
                 };
                 let Some(place) = Place::take(&open) else {
@@ -38,7 +57,7 @@ pub fn serve(
                     continue;
                 };
                 let (caller, runner) = (caller.clone(), Arc::clone(&runner));
-                let served =
+                let thread =
                     std::thread::Builder::new()
                         .name("connection".into())
                         .spawn(move || {
@@ -47,10 +66,10 @@ pub fn serve(
                             drop(place);
                         });
                 // Without a thread the connection is dropped, and the alias says so.
-                drop(served);
+                drop(thread);
             }
         })?;
-    Ok(())
+    Ok(served)
 }
 
 /// One of the places for connections, given back when dropped.

@@ -9,7 +9,7 @@
 mod host;
 mod shape;
 
-pub use host::Host;
+pub use host::{Host, hash};
 
 use box_sandbox::spec::Grants;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;

@@ -6,5 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod alias;
+pub mod boxdir;
 pub mod broker;
+pub mod checkpoint;
+pub mod cli;
 pub mod config;
+pub mod planning;
+pub mod policy;
+pub mod programs;
+pub mod report;
+pub mod signals;

@@ -65,7 +65,7 @@ impl Engine for PushGate {
             "err" => Ruling {
                 allow: true,
                 determining: vec![0],
-                errors: vec![(1, "no attribute `arg1`".into())],
+                errors: vec![(Some(1), "no attribute `arg1`".into())],
             },
             "unknown" => ruling(false, &[]),
             "git push" if !self.tested => ruling(false, &[1]),

@@ -459,8 +459,43 @@ impl Resolver<'_> {
                 self.refuse("invalid-box-dir", at, message, help);
             }
         }
-        let processes = draft.agent.iter().chain(draft.tools.values());
-        for word in processes.filter_map(|process| process.env.get("HOME")) {
+        let processes = || draft.agent.iter().chain(draft.tools.values());
+        let written = |process: &DraftProcess| {
+            let lists = ["write", "write_file"]
+                .into_iter()
+                .filter_map(|list| process.filesystem.get(list));
+            lists
+                .flatten()
+                .cloned()
+                .map(|word| (process.title.clone(), word))
+                .collect::<Vec<_>>()
+        };
+        for (title, word) in processes().flat_map(written) {
+            let entry = self.absolute(&word.text);
+            let own = [
+                ("this file", Some(file)),
+                ("this box's policy file", policy),
+                ("the box directory", Some(box_dir)),
+            ];
+            for (what, path) in own {
+                if let Some(path) =
+                    path.filter(|path| path.starts_with(&entry) || entry.starts_with(path))
+                {
+                    let message = format!(
+                        "`{title}` filesystem entry \"{}\" is refused: it reaches {what}, {}",
+                        word.text,
+                        path.display()
+                    );
+                    self.refuse(
+                        "path-own",
+                        word.span,
+                        message,
+                        "grant the directories the process works in, one by one",
+                    );
+                }
+            }
+        }
+        for word in processes().filter_map(|process| process.env.get("HOME")) {
             let home = self.absolute(&word.text);
             if home != self.host.home && (home.starts_with(box_dir) || box_dir.starts_with(&home)) {
                 let message = format!(

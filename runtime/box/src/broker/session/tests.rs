@@ -35,7 +35,7 @@ impl Runner for Words {
                 Ok(0)
             }
             "wait" => {
-                streams.stdout.write_all(b"waiting").unwrap();
+                let _ = streams.stdout.write_all(b"waiting");
                 let stopped = streams.stop.wait();
                 let _ = self.0.lock().unwrap().send(stopped);
                 Ok(if let Stopped::Signal(signal) = stopped {
@@ -174,7 +174,7 @@ fn signals_and_a_peer_that_leaves_stop_a_command() {
     let mut peer = TcpStream::connect(address).unwrap();
     say(&mut peer, &open("wait"));
     drop(peer);
-    assert_eq!(stops.recv().unwrap(), Stopped::Gone);
+    assert_eq!(stops.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), Stopped::Gone);
 }
 
 #[test]

@@ -127,6 +127,26 @@ fn the_box_directory_stands_apart() {
 }
 
 #[test]
+fn no_process_writes_what_governs_it() {
+    let scene = Scene::new();
+    let text = r#"
+name = "x"
+policy = "rules.dw"
+box_dir = "~/state"
+[agent]
+command = ["./agent"]
+filesystem = { read = ["~/boxes"], write = ["~/boxes"] }
+[tool.git]
+command = ["git"]
+filesystem = { write = ["~/project"], write_file = ["rules.dw"] }
+[tool.log]
+command = ["git", "log"]
+filesystem = { write = ["~"] }
+"#;
+    insta::assert_snapshot!("own_files", scene.read(text).unwrap_err());
+}
+
+#[test]
 fn a_policy_with_two_names_is_refused() {
     let scene = Scene::new();
     std::fs::hard_link(

@@ -1,0 +1,243 @@
+//! `box run`: one box, from its first check to its last process.
+
+use super::prepare::{Prepared, disclose, prepare};
+use super::{Failure, tell};
+use crate::boxdir::BoxDir;
+use crate::broker;
+use crate::checkpoint::ShellCheckpoint;
+use crate::config::{self, BoxConfig};
+use crate::planning::{agent_workspace, plan_all};
+use crate::programs::Sandboxed;
+use crate::report::Detail;
+use crate::signals::Signals;
+use box_authority::Authority;
+use box_authority::clock::Clock;
+use box_authority::engine::PolicySet;
+use box_authority::gate::{Caller, Gate};
+use box_authority::records::{Records, RunIdentity};
+use box_shell::{Programs, Shell};
+use nix::sys::resource::{Resource, setrlimit};
+use std::hash::{BuildHasher, Hasher};
+use std::io::BufWriter;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long commands may take to wind up once the workload has ended.
+const WIND_UP: Duration = Duration::from_secs(2);
+
+struct WallClock;
+
+impl Clock for WallClock {
+    fn now(&self) -> i64 {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    }
+}
+
+pub fn run(file: &Path, arguments: &[String]) -> Result<i32, Failure> {
+    // First of all, while there is one thread.
+    let signals = Signals::hold()
+        .map_err(|e| Failure::failed(format!("signals cannot be held back: {e}")))?;
+    let mut prepared = prepare(file, arguments)?;
+    let box_dir = box_dir(&mut prepared, arguments)?;
+    harden()?;
+    let authority = Arc::new(authority(&prepared, &box_dir)?);
+    disclose(&prepared, Detail::Short);
+    let status = workload(&prepared, &authority, signals);
+    authority.close();
+    status
+}
+
+/// Makes the directory. Its canonical name may be another than the file's, and the plans must hold that one.
+fn box_dir(prepared: &mut Prepared, arguments: &[String]) -> Result<BoxDir, Failure> {
+    let made =
+        BoxDir::prepare(&prepared.config.box_dir, prepared.host.uid).map_err(Failure::failed)?;
+    prepared.config.box_dir = made.root().to_path_buf();
+    // Again, because the lists are held apart from a directory that now exists.
+    prepared.planned = plan_all(
+        &prepared.config,
+        arguments,
+        &prepared.program,
+        &prepared.host,
+    )
+    .map_err(|refusals| {
+        Failure::failed(
+            refusals
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
+    })?;
+    let verb = if made.created { "created" } else { "ready" };
+    tell(&format!(
+        "box {} {verb} in {}",
+        prepared.config.name,
+        made.root().display()
+    ));
+    Ok(made)
+}
+
+/// The process that holds the authority leaves no memory behind and lets nobody look into it.
+fn harden() -> Result<(), Failure> {
+    setrlimit(Resource::RLIMIT_CORE, 0, 0)
+        .map_err(|e| Failure::failed(format!("core dumps cannot be turned off: {e}")))?;
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_dumpable(false).map_err(|e| {
+        Failure::failed(format!("tracing of this process cannot be turned off: {e}"))
+    })?;
+    Ok(())
+}
+
+fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure> {
+    let (path, file) = box_dir
+        .records()
+        .map_err(|e| Failure::failed(format!("the decision records: {e}")))?;
+    let run = RunIdentity {
+        box_id: format!("box-{:016x}", config::hash(box_dir.root())),
+        run_id: std::hash::RandomState::new().build_hasher().finish(),
+    };
+    let records = Records::new(Box::new(BufWriter::new(file)), run);
+    let policy = &prepared.policy;
+    let rules = PolicySet::new(
+        &policy.checked,
+        std::slice::from_ref(&policy.source),
+        &policy.service,
+    );
+    let authority = Authority::open(&box_dir.private(), rules, Arc::new(WallClock), records)
+        .map_err(Failure::failed)?;
+    let recovered = authority.recovered();
+    let unfinished = match recovered.unfinished {
+        0 => String::new(),
+        n => format!("; {n} requests of an earlier run had no end and count as indeterminate"),
+    };
+    tell(&format!(
+        "history: {} events{unfinished}; decisions are recorded in {}",
+        recovered.events,
+        path.display()
+    ));
+    Ok(authority)
+}
+
+fn workload(
+    prepared: &Prepared,
+    authority: &Arc<Authority>,
+    signals: Signals,
+) -> Result<i32, Failure> {
+    let Some(agent) = prepared.planned.last() else {
+        return Err(Failure::failed("there is no workload to run"));
+    };
+    let shell = shell(prepared, authority);
+    tell("starting workload");
+    let mut child = box_sandbox::launch(&agent.plan, standard_streams()?, &prepared.program)
+        .map_err(Failure::failed)?;
+    let checkpoint: Arc<dyn broker::Runner> = Arc::new(shell);
+    let mut served = Vec::new();
+    for listener in std::mem::take(&mut child.listeners) {
+        let listening = broker::serve(listener, Caller::Agent, Arc::clone(&checkpoint));
+        served
+            .push(listening.map_err(|e| Failure::failed(format!("the broker cannot serve: {e}")))?);
+    }
+    let signaller = child.signaller();
+    signals
+        .forward(move |signal| {
+            // A workload that has ended takes no signal.
+            let _ = signaller.signal(signal as i32);
+        })
+        .map_err(|e| Failure::failed(format!("signals cannot be passed on: {e}")))?;
+    let ended = child
+        .wait()
+        .map_err(|e| Failure::failed(format!("the workload cannot be waited for: {e}")))?;
+    for broker in served {
+        broker.wind_up(WIND_UP);
+    }
+    Ok(ended.as_code())
+}
+
+fn shell(prepared: &Prepared, authority: &Arc<Authority>) -> ShellCheckpoint {
+    let Prepared {
+        config,
+        host,
+        home,
+        program,
+        ..
+    } = prepared;
+    let config = Arc::new(config.clone());
+    let workspace = agent_workspace(&config).to_path_buf();
+    let mut env = config.agent.env.clone();
+    let agent_home = env
+        .remove("HOME")
+        .map_or_else(|| home.clone(), PathBuf::from);
+    env.remove("PATH");
+    let shell = box_shell::Config {
+        home: home.clone(),
+        agent_home,
+        workspace: workspace.clone(),
+        path: search_path(&config),
+        protected: protected(&config),
+        limits: box_shell::Limits::default(),
+    };
+    let programs: Arc<dyn Programs> = Arc::new(Sandboxed {
+        config,
+        host: host.clone(),
+        launcher: program.clone(),
+    });
+    let gate: Arc<dyn Gate> = Arc::<Authority>::clone(authority);
+    ShellCheckpoint {
+        shell: Shell::new(shell, gate, programs),
+        workspace,
+        env,
+    }
+}
+
+/// Where the shell looks bare names up: the operator's `PATH`, then where the tools are.
+fn search_path(config: &BoxConfig) -> Vec<PathBuf> {
+    let path = std::env::var("PATH")
+        .ok()
+        .filter(|path| !path.is_empty())
+        .unwrap_or_else(|| "/usr/bin:/bin".into());
+    let mut folders: Vec<PathBuf> = path
+        .split(':')
+        .filter(|folder| folder.starts_with('/'))
+        .map(PathBuf::from)
+        .collect();
+    for tool in config.tools.values() {
+        if let Some(folder) = tool
+            .program
+            .parent()
+            .filter(|folder| !folders.iter().any(|other| other == folder))
+        {
+            folders.push(folder.to_path_buf());
+        }
+    }
+    folders
+}
+
+/// What the shell reaches under no policy.
+fn protected(config: &BoxConfig) -> Vec<PathBuf> {
+    [
+        Some(&config.box_dir),
+        Some(&config.file),
+        config.policy.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
+    .cloned()
+    .collect()
+}
+
+fn standard_streams() -> Result<[OwnedFd; 3], Failure> {
+    let copy = |fd: std::os::fd::BorrowedFd<'_>| {
+        fd.try_clone_to_owned()
+            .map_err(|e| Failure::failed(format!("the standard streams: {e}")))
+    };
+    Ok([
+        copy(std::io::stdin().as_fd())?,
+        copy(std::io::stdout().as_fd())?,
+        copy(std::io::stderr().as_fd())?,
+    ])
+}
