@@ -14,6 +14,7 @@
 pub(crate) mod build;
 pub(crate) mod cell;
 pub(crate) mod formula;
+mod order;
 pub(crate) mod row;
 pub(crate) mod solve;
 pub(crate) mod store;
@@ -21,4 +22,4 @@ pub(crate) mod table;
 pub(crate) mod value;
 pub(crate) mod window;
 
-pub use value::{decimal_text, parse_decimal};
+pub use value::parse_decimal;

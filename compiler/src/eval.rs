@@ -4,6 +4,7 @@
 //! A condition is compiled once per policy and evaluated against one decision event at a time. Evaluation
 //! never panics: what Cedar calls an evaluation error is an [`EvalError`], and the rule is skipped.
 
+mod compile;
 pub mod entities;
 pub mod error;
 mod extension;
@@ -11,5 +12,6 @@ mod guard;
 mod value;
 
 pub use error::EvalError;
-pub(crate) use guard::{Guard, Request, compile, is_true};
+pub(crate) use compile::compile;
+pub(crate) use guard::{Guard, Request, is_true};
 pub(crate) use value::check_record;

@@ -7,6 +7,7 @@
 use super::formula::{
     BreakShape, CellDef, CellId, CellOp, EventTypeId, LOCAL, Matcher, Node, Pattern, Term, Use,
 };
+use super::order::{break_shape, conjunction};
 use super::row::{Arith, Cmp, Slot, Sym, Total};
 use super::value::{Interner, Val};
 use crate::schema::{EventId, EventSchema, PinValue};
@@ -16,9 +17,6 @@ use dogwood_grammar::ast;
 use indexmap::IndexSet;
 use smol_str::SmolStr;
 use std::collections::{BTreeSet, HashMap};
-
-/// Conjunctions longer than this keep the author's order.
-const LONG: usize = 64;
 
 /// A field path of the logged record.
 pub(crate) type Path = Vec<SmolStr>;
@@ -222,7 +220,8 @@ impl Builder<'_> {
                     .iter()
                     .map(|part| self.condition(part, frame))
                     .collect();
-                self.conjunction(parts, frame)
+                let known = frame.params().iter().map(|(slot, _)| *slot).collect();
+                conjunction(parts, known, &self.network.cells)
             }
             ast::CondKind::Not(body) => Node::Not(Box::new(self.condition(body, frame))),
             ast::CondKind::Exists { binder, body } => {
@@ -614,75 +613,6 @@ impl Builder<'_> {
         });
         Some(Term::Window { op, vars, cell })
     }
-
-    /// Orders conjuncts so that what binds comes before what asks, and few rows before many. The join of
-    /// rows does not depend on the order, as long as each filter comes after what binds its variables.
-    fn conjunction(&self, parts: Vec<Node>, frame: &Frame) -> Node {
-        let cells = &self.network.cells;
-        let mut flat = Vec::with_capacity(parts.len());
-        for part in parts {
-            match part {
-                Node::And(inner) => flat.extend(inner),
-                other => flat.push(other),
-            }
-        }
-        let mut waiting: Vec<(Node, BTreeSet<Slot>, BTreeSet<Slot>)> = flat
-            .into_iter()
-            .map(|part| {
-                let bound = part.bound(cells);
-                let demands = match &part {
-                    Node::Bind(_, term) => term.free(),
-                    _ => part.free().difference(&bound).copied().collect(),
-                };
-                (part, bound, demands)
-            })
-            .collect();
-        if waiting.len() > LONG {
-            // The author's order is a legal one.
-            return Node::And(waiting.into_iter().map(|(part, ..)| part).collect());
-        }
-        let mut known: BTreeSet<Slot> = frame.params().iter().map(|(slot, _)| *slot).collect();
-        let mut ordered = Vec::with_capacity(waiting.len());
-        while !waiting.is_empty() {
-            // Ready: nothing it asks for is still to be bound by another conjunct.
-            let ready = |at: usize, demands: &BTreeSet<Slot>| {
-                let to_come = |slot: &Slot| {
-                    let mut others = waiting.iter().enumerate().filter(|(other, _)| *other != at);
-                    others.any(|(_, (_, bound, _))| bound.contains(slot))
-                };
-                demands
-                    .iter()
-                    .all(|slot| known.contains(slot) || !to_come(slot))
-            };
-            let best = (0..waiting.len())
-                .filter_map(|at| {
-                    let (part, bound, demands) = waiting.get(at)?;
-                    let not_ready = !ready(at, demands);
-                    let all_known = bound.iter().all(|slot| known.contains(slot));
-                    Some((not_ready, rank(part, all_known), at))
-                })
-                .min();
-            let Some((.., at)) = best else { break };
-            let (part, bound, _) = waiting.remove(at);
-            known.extend(bound);
-            ordered.push(part);
-        }
-        Node::And(ordered)
-    }
-}
-
-fn rank(part: &Node, all_known: bool) -> u8 {
-    match part {
-        Node::Never => 0,
-        Node::Match(_) | Node::Tp(_) => 1,
-        Node::Bind(_, term) if !term.has_cells() => 2,
-        Node::Compare(..) | Node::Not(_) if !part.has_cells() => 3,
-        Node::Exists(..) if !part.has_cells() => 3,
-        Node::Cell(_) if all_known => 4,
-        Node::Bind(..) | Node::Compare(..) | Node::Not(_) => 5,
-        Node::Exists(..) | Node::And(_) => 6,
-        Node::Cell(_) => 7,
-    }
 }
 
 /// No operator over the past and no aggregate inside.
@@ -709,35 +639,6 @@ fn has_aggregate(term: &ast::Term) -> bool {
 
 fn words(path: &[ast::Ident]) -> Path {
     path.iter().map(|word| word.text.clone()).collect()
-}
-
-/// The cheapest way to keep track of what ends an anchor's life. Only for a cell that a leaf asks directly:
-/// the comparison with the breaks happens at the decision, when every key is known.
-fn break_shape(left: &Node) -> BreakShape {
-    let negated = |part: &Node| match part {
-        Node::Not(body) => Some((body.as_ref().clone(), flat_columns(body)?)),
-        _ => None,
-    };
-    let parts: Option<Vec<(Node, Vec<Slot>)>> = match left {
-        Node::And(parts) => parts.iter().map(negated).collect(),
-        other => negated(other).map(|part| vec![part]),
-    };
-    match parts {
-        Some(parts) => BreakShape::Negated(parts),
-        None => match flat_columns(left) {
-            Some(columns) => BreakShape::Run(columns),
-            None => BreakShape::General,
-        },
-    }
-}
-
-/// The slots seen outside that each row of a flat formula binds; nothing where a slot is left open.
-fn flat_columns(node: &Node) -> Option<Vec<Slot>> {
-    let bound = node.flat()?;
-    let free = node.free();
-    free.iter()
-        .all(|slot| bound.contains(slot))
-        .then(|| free.into_iter().collect())
 }
 
 impl Frame {

@@ -103,32 +103,6 @@ impl Interner {
         Val::Ref(id)
     }
 
-    /// The value at the edge again; a decimal in its shortest form.
-    pub fn show(&self, val: Val) -> Value {
-        let id = match val {
-            Val::Null => return Value::Null,
-            Val::Bool(b) => return Value::Bool(b),
-            Val::Int(n) => return Value::Int(n),
-            Val::Decimal(scaled) => return Value::Decimal(decimal_text(scaled)),
-            Val::Ref(id) => id,
-        };
-        match self.values.get(id as usize).and_then(Option::as_deref) {
-            Some(Stored::Str(s)) => Value::String(s.clone()),
-            Some(Stored::BadDecimal(s)) => Value::Decimal(s.clone()),
-            Some(Stored::Entity(uid)) => Value::Entity(uid.clone()),
-            Some(Stored::Array(items)) => {
-                Value::Array(items.iter().map(|item| self.show(*item)).collect())
-            }
-            Some(Stored::Object(fields)) => Value::Object(
-                fields
-                    .iter()
-                    .map(|(name, item)| (name.clone(), self.show(*item)))
-                    .collect(),
-            ),
-            None => Value::Null,
-        }
-    }
-
     /// Keeps everything stored so far for good.
     pub fn pin(&mut self) {
         self.pinned = self.values.len();
@@ -199,16 +173,6 @@ pub fn parse_decimal(text: &str) -> Option<i64> {
     i64::try_from(if negative { -scaled } else { scaled }).ok()
 }
 
-/// The shortest text of a scaled decimal, with at least one digit behind the dot.
-pub fn decimal_text(scaled: i64) -> SmolStr {
-    let sign = if scaled < 0 { "-" } else { "" };
-    let magnitude = scaled.unsigned_abs();
-    let fraction = format!("{:04}", magnitude % 10_000);
-    let trimmed = fraction.trim_end_matches('0');
-    let shown = if trimmed.is_empty() { "0" } else { trimmed };
-    SmolStr::new(format!("{sign}{}.{shown}", magnitude / 10_000))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,8 +205,6 @@ mod tests {
         for bad in ["1", "1.", ".5", "1.00000", "+1.0", "1.0 ", "--1.0", ""] {
             assert_eq!(parse_decimal(bad), None, "{bad}");
         }
-        assert_eq!(decimal_text(-15_000), "-1.5");
-        assert_eq!(decimal_text(0), "0.0");
     }
 
     #[test]
@@ -257,8 +219,8 @@ mod tests {
         }
         values.sweep(vec![held]);
         assert_eq!(values.len(), 3);
-        assert_eq!(values.show(constant), Value::str("constant"));
-        assert_eq!(values.show(held), Value::Array(vec![Value::str("element")]));
+        assert_eq!(values.string(&"constant".into()), constant);
+        assert_eq!(values.array(vec![element]), held);
         let before = values.values.len();
         values.string(&"new".into());
         assert_eq!(values.values.len(), before);
