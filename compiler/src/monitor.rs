@@ -136,7 +136,7 @@ impl Monitor {
             self.sweep();
         }
         let policy = Arc::clone(&self.policy);
-        let key = self.partition(event);
+        let key = partition(&self.policy, &mut self.values, event);
         let idle = &mut self.idle;
         let until = self.clock.saturating_add(policy.longest_window);
         let history = self.partitions.entry(key).or_insert_with(|| {
@@ -150,12 +150,11 @@ impl Monitor {
         Ok(key)
     }
 
-    /// The key of the event's partition.
-    fn partition(&mut self, event: &Event) -> Option<Val> {
-        let policy = Arc::clone(&self.policy);
-        let pin = policy.service.events.universal_pin.as_ref()?;
-        let value = at(&event.logged, &pin.field)?;
-        Some(self.values.value(value))
+    /// The history this event belongs to, and the values to look into it with.
+    fn history_of(&self, event: &Event) -> Option<(&History, Interner)> {
+        let mut values = self.values.clone();
+        let key = partition(&self.policy, &mut values, event);
+        Some((self.partitions.get(&key)?, values))
     }
 
     fn drop_idle(&mut self, floor: i64) {
@@ -193,12 +192,18 @@ impl Monitor {
             partitions: HashMap::new(),
             idle: BinaryHeap::new(),
         };
-        let key = fork.partition(event);
+        let key = partition(&self.policy, &mut fork.values, event);
         if let Some(history) = self.partitions.get(&key) {
             fork.partitions.insert(key, history.clone());
         }
         fork
     }
+}
+
+/// The key of the event's partition.
+fn partition(policy: &Policy, values: &mut Interner, event: &Event) -> Option<Val> {
+    let pin = policy.service.events.universal_pin.as_ref()?;
+    at(&event.logged, &pin.field).map(|value| values.value(value))
 }
 
 /// The value at a path of the logged record.

@@ -74,15 +74,13 @@ pub struct Size {
 impl Monitor {
     /// The leaves of a rule as the decision on `event` saw them. The event must be the last of its history.
     pub fn report(&self, event: &Event, rule: usize) -> Vec<LeafReport> {
-        let mut fork = self.fork(event);
-        let key = fork.partition(event);
-        let (Some(history), Some(compiled)) =
-            (fork.partitions.get(&key), self.policy.rules.get(rule))
+        let (Some((history, mut values)), Some(compiled)) =
+            (self.history_of(event), self.policy.rules.get(rule))
         else {
             return Vec::new();
         };
         let mut params = Asked::new(&self.policy, event);
-        let values = &mut fork.values;
+        let values = &mut values;
         let leaves = compiled
             .leaves
             .iter()
@@ -105,16 +103,18 @@ impl Monitor {
     /// The last events of each action and kind that the policy names, in the history of this event, in
     /// order of arrival; and for each whether earlier ones of its action and kind have been forgotten.
     pub fn recent(&self, event: &Event) -> Vec<Recent> {
-        let mut fork = self.fork(event);
-        let key = fork.partition(event);
-        let Some(history) = fork.partitions.get(&key) else { return Vec::new() };
+        let Some((history, _)) = self.history_of(event) else {
+            return Vec::new();
+        };
         let mut found: Vec<Recent> = history
             .recent
             .values()
             .flat_map(|events| {
                 let forgetful = events.len() == RECENT;
-                events.iter().map(move |(position, event)| {
-                    Recent { position: *position, event: Arc::clone(event), forgetful }
+                events.iter().map(move |(position, event)| Recent {
+                    position: *position,
+                    event: Arc::clone(event),
+                    forgetful,
                 })
             })
             .collect();
@@ -140,9 +140,7 @@ impl Monitor {
     /// The next instants at which something leaves a window that a rule of this action asks.
     fn instants(&self, event: &Event, now: i64) -> Vec<i64> {
         let mut found = BTreeSet::new();
-        let mut fork = self.fork(event);
-        let key = fork.partition(event);
-        let Some(history) = fork.partitions.get(&key) else {
+        let Some((history, mut values)) = self.history_of(event) else {
             return Vec::new();
         };
         let mut params = Asked::new(&self.policy, event);
@@ -155,7 +153,7 @@ impl Monitor {
                 .iter()
                 .filter_map(|leaf| self.policy.leaves.get(*leaf));
             for leaf in leaves {
-                let row = params.row(leaf, &mut fork.values);
+                let row = params.row(leaf, &mut values);
                 for site in &leaf.sites {
                     let Some(witness) = self.witness(site, history, &row) else {
                         continue;
