@@ -16,7 +16,9 @@ use crate::tls::server_name;
 use box_authority::action::{Action, Outcome};
 use box_authority::gate::Caller;
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderValue};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING,
+};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -558,11 +560,18 @@ impl Exchange<'_> {
             });
         }
         let length = parts.headers.get(CONTENT_LENGTH).cloned();
+        if length.is_some() && parts.headers.contains_key(TRANSFER_ENCODING) {
+            return Err(self.broken(
+                target,
+                UpstreamFault::Broken("the reply says its length in two ways".into()),
+            ));
+        }
         strip_hop(&mut parts.headers);
         strip_marks(&mut parts.headers);
-        let empty = parts.status == StatusCode::NO_CONTENT;
-        let bodiless = *method == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED || empty;
-        if let Some(length) = length.filter(|_| !empty && (sent.needles.is_none() || bodiless)) {
+        let bodiless = *method == Method::HEAD || matches!(parts.status.as_u16(), 204 | 304);
+        // The length of a body comes from the body; where there is none, the header is what was asked for.
+        if let Some(length) = length.filter(|_| bodiless && parts.status != StatusCode::NO_CONTENT)
+        {
             parts.headers.insert(CONTENT_LENGTH, length);
         }
         if let Some(needles) = &sent.needles {

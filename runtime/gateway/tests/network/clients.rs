@@ -262,6 +262,9 @@ fn node() {
     let Some(version) = present("node", &["-p", "process.versions.node"]) else {
         return;
     };
+    let Some(node) = present("node", &["-p", "process.execPath"]) else {
+        return;
+    };
     let newer = |major, minor| {
         let mut numbers = version
             .split('.')
@@ -282,8 +285,11 @@ const get = async (url, headers) => (await fetch(url, { headers })).text();
   console.log(await get("https://api.test/private", { authorization: "Bearer " + process.env.API_KEY }));
 })();
 "#;
+    let output = field.run(&node, &["-e", script]);
     assert_eq!(
-        field.said("node", &["-e", script]),
-        "hello from upstream\nsealed\nwelcome, [REDACTED]\n"
+        String::from_utf8_lossy(&output.stdout),
+        "hello from upstream\nsealed\nwelcome, [REDACTED]\n",
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
     );
 }

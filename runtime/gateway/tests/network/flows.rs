@@ -203,8 +203,7 @@ fn a_refused_request_reaches_no_server() {
     let said = world.secure("api.test:443", GET);
     assert!(said.starts_with("HTTP/1.1 403"), "{said}");
     assert!(
-        said.contains("x-box-rule: sealed")
-            && said.contains("\"http:request denied),
+        said.contains("x-box-rule: sealed") && said.contains("\"http:request denied"),
         "{said}"
     );
     assert!(secure.requests().is_empty());

@@ -387,3 +387,95 @@ fn servers_cannot_forge_a_refusal() {
         "{said}"
     );
 }
+
+#[test]
+fn hostile_replies_stay_outside() {
+    use std::io::Read;
+    for (reply, status, absent) in [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\nabcde",
+            "502",
+            "abcde",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nX: a\r\n folded\r\nContent-Length: 2\r\n\r\nab",
+            "502",
+            "folded",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nab",
+            "502",
+            "\r\n\r\nab",
+        ),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nraw",
+            "502",
+            "raw",
+        ),
+        ("SSH-2.0-OpenSSH_9.9\r\n", "502", "SSH"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nTrailer: x\r\n\r\n",
+            "502",
+            "hello",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nX-Box-Rule: forged\r\nProxy-Authenticate: Basic\r\nConnection: x-mine\r\nX-Mine: 1\r\nContent-Length: 0\r\n\r\n",
+            "200",
+            "x-",
+        ),
+    ] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(reply.as_bytes());
+            }
+        });
+        let world = Setup {
+            ports: vec![(80, port)],
+            ..Setup::default()
+        }
+        .start();
+        let said = world
+            .talk(b"GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n");
+        assert!(
+            said.starts_with(&format!("HTTP/1.1 {status}")),
+            "{reply:?}: {said}"
+        );
+        assert!(!said.contains(absent), "{reply:?}: {said}");
+    }
+}
+
+#[test]
+fn connections_are_bounded_and_the_rest_told() {
+    let limits = box_gateway::Limits {
+        connections: 2,
+        ..box_gateway::Limits::default()
+    };
+    let plain = Upstream::start(None, echo());
+    let world = Setup {
+        ports: vec![(80, plain.port)],
+        limits,
+        ..Setup::default()
+    }
+    .start();
+    let get = b"GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n";
+    let mut held: Vec<_> = (0..2).map(|_| world.raw()).collect();
+    for stream in &mut held {
+        stream.write_all(get).unwrap();
+        assert!(head(stream).starts_with("HTTP/1.1 200"));
+    }
+    let said = world.talk(get);
+    assert!(
+        said.starts_with("HTTP/1.1 503") && said.contains("busy"),
+        "{said}"
+    );
+    drop(held);
+    world.until("a free place", |world| {
+        let mut stream = world.raw();
+        stream.write_all(get).unwrap();
+        head(&mut stream).starts_with("HTTP/1.1 200")
+    });
+}

@@ -7,7 +7,7 @@ use box_authority::gate::{Caller, Gate, Permit};
 use box_gateway::edges::{Dialer, Resolver};
 use box_gateway::secrets::{AwsKeys, Secret, SecretFault};
 use box_gateway::{
-    Edges, Gateway, GatewayConfig, Network, Notice, Route, SecretSource, System, Watch,
+    Edges, Gateway, GatewayConfig, Limits, Network, Notice, Route, SecretSource, System, Watch,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -208,6 +208,7 @@ pub struct Setup {
     /// Port as clients name it, port the server really has.
     pub ports: Vec<(u16, u16)>,
     pub caller: Caller,
+    pub limits: Limits,
 }
 
 impl Default for Setup {
@@ -220,6 +221,7 @@ impl Default for Setup {
             roots: Vec::new(),
             ports: Vec::new(),
             caller: Caller::Agent,
+            limits: Limits::default(),
         }
     }
 }
@@ -240,7 +242,7 @@ impl Setup {
             egress: file.egress,
             allow_private: file.network.allow_private,
             extra_roots: self.roots,
-            ..GatewayConfig::default()
+            limits: self.limits,
         };
         let gate = Arc::new(Scripted {
             log: Arc::default(),
