@@ -166,17 +166,16 @@ impl fmt::Display for Refusal {
                     deny.display()
                 )
             }
-            Refusal::Forbidden { class, path } => {
-                write!(
-                    f,
-                    "reaches {} ({}), which is refused beneath every grant",
-                    path.display(),
-                    class_name(*class)
-                )
-            }
+            Refusal::Forbidden { class, path } => write!(
+                f,
+                "reaches {} ({}), which is refused beneath every grant; name what is needed inside it",
+                path.display(),
+                class_name(*class)
+            ),
             Refusal::CredentialStore { store } => write!(
                 f,
-                "reaches the credential store {}, which is refused beneath every grant unless `read` or `write` names it",
+                "reaches the credential store {}, which is refused beneath every grant; name a narrower tree, \
+                 or the store itself in `read` or `write`",
                 store.display()
             ),
             Refusal::AgentOnly => write!(f, "is refused by name: only `[agent]` has this list"),

@@ -1,5 +1,10 @@
 //! Tries to get out of real sandboxes. This executable is the test, the launcher, and the workload: `main`
 //! looks at how it was called. As root the whole suite runs a second time as an ordinary user.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test, which clippy does not see in one that brings its own main"
+)]
 
 #[cfg(target_os = "linux")]
 #[path = "escape/expect.rs"]

@@ -64,7 +64,7 @@ enum Process {
     Launcher(libc::pid_t),
     /// The first process of the sandbox, with the workload's environment.
     First {
-        plan: SandboxPlan,
+        plan: Box<SandboxPlan>,
         status: OwnedFd,
         env: Vec<(String, String)>,
     },
@@ -114,6 +114,7 @@ impl Launcher {
         let Some(first) = kernel::fork().at(Step::Fork)? else {
             drop(life);
             await_life(alive)?;
+            let plan = Box::new(plan);
             return Ok(Process::First { plan, status, env });
         };
         let descriptor = kernel::process_descriptor(first).at(Step::Fork)?;

@@ -167,9 +167,10 @@ fn spawn(error: Errno) -> LaunchError {
 fn sealed(plan: &SandboxPlan) -> Result<OwnedFd, LaunchError> {
     let file =
         memfd_create("plan", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING).map_err(spawn)?;
+    // In one piece: written as it is serialised, each mark would be a system call.
+    let text = serde_json::to_vec(plan).map_err(|error| LaunchError::Spawn(error.into()))?;
     let mut file = File::from(file);
-    serde_json::to_writer(&mut file, plan).map_err(|error| LaunchError::Spawn(error.into()))?;
-    file.flush().map_err(LaunchError::Spawn)?;
+    file.write_all(&text).map_err(LaunchError::Spawn)?;
     let seals = SealFlag::F_SEAL_SEAL
         | SealFlag::F_SEAL_SHRINK
         | SealFlag::F_SEAL_GROW

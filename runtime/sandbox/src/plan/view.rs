@@ -169,10 +169,10 @@ impl View<'_> {
             self.system_tree(path, Access::ReadExecute, rights);
         }
         for path in LOADERS {
-            if let Some((real, node)) = self.expand(Path::new(path), false) {
-                if node.kind == Kind::File {
-                    self.rights(real, &[ReadFile, Execute]);
-                }
+            if let Some((real, node)) = self.expand(Path::new(path), false)
+                && node.kind == Kind::File
+            {
+                self.rights(real, &[ReadFile, Execute]);
             }
         }
         if leaf {
