@@ -6,6 +6,7 @@
 mod check;
 mod check_parse;
 mod explain;
+mod explain_error;
 mod input;
 mod policy;
 mod replay;
@@ -60,6 +61,10 @@ enum Command {
         dogwood explain policy.dw --trace day.log          why was the last denial?\n  \
         dogwood explain policy.dw --trace day.log --at 12  why was event 12 decided so?")]
     Explain(explain::Explain),
+
+    /// Say what the code of an error or warning means.
+    #[command(after_help = "Example:\n  dogwood explain-error unguarded-optional")]
+    ExplainError(explain_error::ExplainError),
 
     /// Decide every event of a trace, and print the verdicts.
     #[command(after_help = "Examples:\n  \
@@ -121,6 +126,10 @@ enum Failure {
         at: usize,
         events: usize,
     },
+    NoSuchCode {
+        code: String,
+        nearest: Option<&'static str>,
+    },
     Write(std::io::Error),
 }
 
@@ -150,6 +159,14 @@ impl Failure {
                     counted(*events, "event")
                 )
             }
+            Failure::NoSuchCode { code, nearest } => {
+                let meant = nearest.map(|code| format!("; did you mean `{code}`?"));
+                format!(
+                    "there is no code `{}`{}",
+                    printable(code),
+                    meant.unwrap_or_default()
+                )
+            }
             Failure::StdinTwice => "standard input (`-`) can be named only once".to_owned(),
             Failure::Write(error) => format!("cannot write the answer: {error}"),
         }
@@ -158,7 +175,10 @@ impl Failure {
     fn status(&self) -> u8 {
         match self {
             Failure::Read { .. } | Failure::Write(_) => 1,
-            Failure::NotText { .. } | Failure::StdinTwice | Failure::NoDecision { .. } => 2,
+            Failure::NotText { .. }
+            | Failure::StdinTwice
+            | Failure::NoDecision { .. }
+            | Failure::NoSuchCode { .. } => 2,
         }
     }
 }
@@ -169,6 +189,7 @@ pub fn run() -> ExitCode {
         Command::Check(command) => command.run(),
         Command::CheckParse(command) => command.run(),
         Command::Explain(command) => command.run(),
+        Command::ExplainError(command) => command.run(),
         Command::Replay(command) => command.run(),
     };
     match answer {

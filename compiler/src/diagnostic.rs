@@ -3,6 +3,7 @@
 //! The phases make [`Diagnostic`]s; this module alone decides how one looks. It never fails: a span that
 //! is not one of its text is moved to the nearest place that is.
 
+pub mod codes;
 mod excerpt;
 
 use crate::grammar::diagnostic::{Diagnostic, Severity, SourceId};

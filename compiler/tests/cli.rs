@@ -483,6 +483,26 @@ fn explain_says_why_an_event_was_denied() {
 }
 
 #[test]
+fn every_code_has_a_meaning() {
+    let place = Place::new();
+    let answer = place.run(&["explain-error", "unknown-action"]);
+    assert_eq!(
+        (answer.status, answer.out.as_str()),
+        (
+            0,
+            "unknown-action: The action schema declares no such action.\n"
+        )
+    );
+    let answer = place.run(&["explain-error", "unknown-acton"]);
+    assert_eq!(answer.status, 2);
+    assert_eq!(
+        answer.err,
+        "dogwood: error: there is no code `unknown-acton`; did you mean `unknown-action`?\n"
+    );
+    assert!(place.run(&["explain-error"]).out.lines().count() > 100);
+}
+
+#[test]
 fn help_and_version() {
     let place = Place::new();
     assert_eq!(
