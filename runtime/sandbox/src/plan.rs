@@ -156,6 +156,8 @@ pub enum Note {
     WritableAndExecutable(PathBuf),
     ProgramIsWritable(PathBuf),
     StoreMasked(PathBuf),
+    /// A mask lies on the file that is there: the kernel takes it off a name that is given another file.
+    MaskedFile(PathBuf),
 }
 
 impl fmt::Display for Note {
@@ -182,6 +184,12 @@ impl fmt::Display for Note {
             Note::ProgramIsWritable(path) => {
                 write!(f, "the program {} lies in a writable grant", path.display())
             }
+            Note::MaskedFile(path) => write!(
+                f,
+                "{} is hidden as the file it is now; if another program replaces it, the new one is visible: \
+                 deny the directory around it",
+                path.display()
+            ),
             Note::StoreMasked(path) => {
                 write!(
                     f,

@@ -403,6 +403,9 @@ impl View<'_> {
                 continue;
             }
             self.pin_ancestors(&path);
+            if node.kind != Kind::Directory {
+                self.notes.push(Note::MaskedFile(path.clone()));
+            }
             masks.push(Mount::Mask {
                 directory: node.kind == Kind::Directory,
                 path,

@@ -3,7 +3,9 @@
 use crate::expect::*;
 use crate::probe;
 use crate::runner::Test;
-use crate::world::World;
+use crate::world::{ROLES, World, answers, run};
+use box_sandbox::host::Host;
+use box_sandbox::plan::plan;
 use std::net::TcpListener;
 
 pub const TESTS: &[Test] = &[
@@ -17,6 +19,10 @@ pub const TESTS: &[Test] = &[
     (
         "the_terminal_cannot_be_typed_into",
         the_terminal_cannot_be_typed_into,
+    ),
+    (
+        "without_landlock_the_rest_holds",
+        without_landlock_the_rest_holds,
     ),
     ("no_signal_leaves", no_signal_leaves),
     (
@@ -225,6 +231,40 @@ fn the_terminal_cannot_be_typed_into() {
         .map(|request| (format!("terminal {request}"), NO_PERMISSION))
         .collect();
     expect(&world, &tries);
+}
+
+/// With the view and the filter alone: what Landlock would refuse a second time is refused once.
+fn without_landlock_the_rest_holds() {
+    let world = World::new();
+    let at = |name: &str| world.text(name);
+    let tries: &[Try] = &[
+        (format!("read {}", at("read/file")), FINE),
+        (format!("read {}", at("secret/key")), NOTHING_THERE),
+        (format!("append {}", at("read/file")), NO_CHANGE),
+        (
+            format!("execute {} probe ids", at("work/program")),
+            NO_ACCESS,
+        ),
+        ("memory-program 11".into(), NO_ACCESS),
+        ("list /proc/1/root".into(), NO_ACCESS),
+        ("read /proc/1/environ".into(), NO_ACCESS),
+        ("read /proc/1/mem".into(), NO_ACCESS),
+        ("read /proc/1/fd/0".into(), NO_ACCESS),
+        ("read-write /proc/self/mem".into(), NO_CHANGE),
+        ("kill 1 9".into(), &["ok"]),
+        ("pids".into(), &["ok [1, 2]"]),
+    ];
+    let mut host = Host::this_machine(None);
+    host.landlock = 0;
+    for role in ROLES {
+        let mut spec = world.spec(role, &["probe"]);
+        (spec.grants.list, spec.grants.metadata) = (Vec::new(), Vec::new());
+        spec.argv
+            .extend(tries.iter().map(|(operation, _)| operation.clone()));
+        let plan = plan(&spec, &host).unwrap();
+        assert_eq!(plan.landlock, None);
+        check(role, tries, &answers(&run(&plan)));
+    }
 }
 
 fn no_signal_leaves() {

@@ -125,10 +125,14 @@ impl World {
     pub fn probe(&self, role: Role, operations: &[String]) -> Vec<String> {
         let mut arguments = vec!["probe"];
         arguments.extend(operations.iter().map(String::as_str));
-        let ended = run(&self.plan(&self.spec(role, &arguments)));
-        assert_eq!(ended.status, ExitStatus::Code(0), "{ended:?}");
-        ended.stdout.lines().map(String::from).collect()
+        answers(&run(&self.plan(&self.spec(role, &arguments))))
     }
+}
+
+/// One line for each operation of a workload that performed them all.
+pub fn answers(ended: &Ended) -> Vec<String> {
+    assert_eq!(ended.status, ExitStatus::Code(0), "{ended:?}");
+    ended.stdout.lines().map(String::from).collect()
 }
 
 pub fn start(plan: &SandboxPlan) -> Result<(Child, PipeReader, PipeReader), LaunchError> {
