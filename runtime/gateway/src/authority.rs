@@ -51,7 +51,8 @@ impl Host {
             let inner = inner.strip_suffix(']').ok_or(AuthorityFault::Brackets)?;
             return inner
                 .parse::<Ipv6Addr>()
-                .map(|ip| Host::Ip(IpAddr::V6(ip)))
+                // A mapped address is dialled as the IPv4 it is, so it is named so.
+                .map(|ip| Host::Ip(IpAddr::V6(ip).to_canonical()))
                 .map_err(|_| AuthorityFault::Brackets);
         }
         if !text.is_ascii() {
@@ -186,7 +187,7 @@ mod tests {
         for (written, read) in [
             ("API.Example.COM.", "api.example.com"),
             ("10.0.0.1", "10.0.0.1"),
-            ("[::FFFF:1.2.3.4]", "[::ffff:1.2.3.4]"),
+            ("[::FFFF:1.2.3.4]", "1.2.3.4"),
             ("[2001:DB8:0:0::1]", "[2001:db8::1]"),
             ("xn--bcher-kva.example", "xn--bcher-kva.example"),
             ("_dmarc.example", "_dmarc.example"),

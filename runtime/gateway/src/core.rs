@@ -10,7 +10,6 @@ use box_authority::action::{Action, Outcome};
 use box_authority::denial::{Denial, DenyCause};
 use box_authority::gate::{Caller, Gate, Permit};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 
 pub struct Core {
@@ -23,7 +22,6 @@ pub struct Core {
     pub authority: CertificateAuthority,
     pub upstream: TlsConnector,
     pub limits: Limits,
-    pub places: Arc<Semaphore>,
 }
 
 /// A permit, given back without stalling the run time: the authority waits for its disk.

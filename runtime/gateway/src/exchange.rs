@@ -49,26 +49,21 @@ impl Upstream {
     }
 }
 
-/// Carries one request out and its reply back. Whatever goes wrong is an answer too.
+/// Carries one request out and its reply back.
 pub async fn exchange(
     core: &Arc<Core>,
     caller: &Caller,
     origin: &Origin,
     upstream: &mut Upstream,
     request: Request<Body>,
-) -> Response<Body> {
-    match (Exchange {
+) -> Result<Response<Body>, Refusal> {
+    let exchange = Exchange {
         core,
         caller,
         origin,
         upstream,
-    })
-    .run(request)
-    .await
-    {
-        Ok(response) => response,
-        Err(refusal) => refusal.response(),
-    }
+    };
+    exchange.run(request).await
 }
 
 struct Exchange<'x> {
@@ -86,7 +81,7 @@ struct Sent {
 }
 
 impl Exchange<'_> {
-    async fn run(&mut self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+    async fn run(mut self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
         let core = Arc::clone(self.core);
         let (parts, body) = request.into_parts();
         let declared = parts.headers.contains_key(CONTENT_LENGTH);

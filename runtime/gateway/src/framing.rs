@@ -266,8 +266,11 @@ fn after_head(head: &[u8]) -> Result<State, FramingFault> {
     }
 }
 
-/// Name and value of every line. `lines` ends with the CR LF of the last one.
-fn header_lines(lines: &[u8]) -> Result<Vec<(&[u8], &[u8])>, FramingFault> {
+/// A header's name and value, as they stand.
+type Line<'l> = (&'l [u8], &'l [u8]);
+
+/// `lines` ends with the CR LF of the last one.
+fn header_lines(lines: &[u8]) -> Result<Vec<Line<'_>>, FramingFault> {
     let mut found = Vec::new();
     let mut rest = lines;
     while !rest.is_empty() {

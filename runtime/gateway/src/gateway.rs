@@ -1,14 +1,14 @@
 //! The gateway itself: its start, the listeners it serves, and requests made from inside the trusted process.
 
-use crate::authority::AuthorityFault;
-use crate::body::{Body, BodyFault, incoming, whole};
+use crate::body::{Body, incoming, whole};
 use crate::config::{ConfigProblem, GatewayConfig, check};
 use crate::connect;
 use crate::core::Core;
 use crate::edges::{Edges, Notice};
 use crate::exchange::{Upstream, exchange};
+use crate::fetch::{Fetch, FetchFault, Fetched, fetch};
 use crate::head::{HeadFault, Origin, plain_origin, tunnel_authority};
-use crate::reply::{MARK, Refusal};
+use crate::reply::Refusal;
 use crate::routes::{ArmFault, Routes};
 use crate::scrub::Needles;
 use crate::secrets::Secret;
@@ -17,8 +17,7 @@ use crate::wire::{Guarded, MALFORMED};
 use box_authority::gate::{Caller, Gate};
 use bytes::Bytes;
 use http::header::HOST;
-use http::{Method, Request, Response, Uri};
-use http_body_util::BodyExt;
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,7 +30,8 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -54,6 +54,17 @@ pub struct Gateway {
     runtime: Option<Runtime>,
 }
 
+/// A listener at work. Letting go of it changes nothing; the gateway serves on.
+#[derive(Debug)]
+pub struct Serving(AbortHandle);
+
+impl Serving {
+    /// Closes the listener. Connections end with their clients.
+    pub fn end(self) {
+        self.0.abort();
+    }
+}
+
 /// A value shorter than this is too common a text to be looked for in what leaves.
 const SHORTEST_WATCHED: usize = 12;
 
@@ -65,19 +76,18 @@ impl Gateway {
     ) -> Result<Gateway, StartFault> {
         let (bound, lifts) = check(config).map_err(StartFault::Config)?;
         let routes = Routes::arm(bound, &*edges.secrets, &*edges.random)?;
-        let watched: Vec<Secret> = routes
-            .known_values()
+        let watched: Vec<&Secret> = routes
+            .watched()
+            .iter()
             .filter(|value| value.expose().len() >= SHORTEST_WATCHED)
-            .cloned()
             .collect();
         let core = Core {
             gate,
-            secrets: Arc::new(Needles::new(&watched)),
+            secrets: Arc::new(Needles::new(watched)),
             routes: Arc::new(routes),
             lifts,
             authority: CertificateAuthority::new(&*edges.clock, &*edges.random)?,
             upstream: TlsConnector::from(client(&config.extra_roots)?),
-            places: Arc::new(Semaphore::new(config.limits.connections)),
             limits: config.limits.clone(),
             edges,
         };
@@ -93,15 +103,24 @@ impl Gateway {
     }
 
     /// Serves one sandbox. Whoever connects to this listener is `caller`, whatever it says.
-    pub fn serve(&self, listener: std::net::TcpListener, caller: Caller) -> std::io::Result<()> {
+    ///
+    /// The listener keeps the sandbox's network alive: end the [`Serving`] when the sandbox has ended.
+    pub fn serve(
+        &self,
+        listener: std::net::TcpListener,
+        caller: Caller,
+    ) -> std::io::Result<Serving> {
         let Some(runtime) = &self.runtime else {
-            return Ok(());
+            return Err(std::io::ErrorKind::NotConnected.into());
         };
         listener.set_nonblocking(true)?;
         let _inside = runtime.enter();
         let listener = TcpListener::from_std(listener)?;
-        runtime.spawn(accept(Arc::clone(&self.core), listener, caller));
-        Ok(())
+        Ok(Serving(
+            runtime
+                .spawn(accept(Arc::clone(&self.core), listener, caller))
+                .abort_handle(),
+        ))
     }
 
     /// The certificate programs inside must trust. There is no way to its key.
@@ -147,6 +166,8 @@ impl Drop for Gateway {
 }
 
 async fn accept(core: Arc<Core>, listener: TcpListener, caller: Caller) {
+    // One sandbox's connections take no other's places.
+    let places = Arc::new(Semaphore::new(core.limits.connections));
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -158,18 +179,14 @@ async fn accept(core: Arc<Core>, listener: TcpListener, caller: Caller) {
         };
         let _ = stream.set_nodelay(true);
         let (core, caller) = (Arc::clone(&core), caller.clone());
-        tokio::spawn(async move {
-            let place = Arc::clone(&core.places).try_acquire_owned().ok();
-            let served = Served {
-                core,
-                caller,
-                scope: Scope::Proxy,
-                upstream: Mutex::default(),
-                busy: place.is_none(),
-            };
-            serve(Arc::new(served), stream).await;
-            drop(place);
-        });
+        let served = Served {
+            core,
+            caller,
+            scope: Scope::Proxy,
+            upstream: Mutex::default(),
+            place: Arc::clone(&places).try_acquire_owned().ok().map(Arc::new),
+        };
+        tokio::spawn(serve(Arc::new(served), stream));
     }
 }
 
@@ -186,7 +203,8 @@ struct Served {
     caller: Caller,
     scope: Scope,
     upstream: Mutex<Upstream>,
-    busy: bool,
+    /// Held until the tunnel inside it ends too. None: there was none left.
+    place: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// Speaks HTTP/1.1 on a connection until it ends.
@@ -218,7 +236,7 @@ impl Served {
             return Refusal::Malformed(String::from_utf8_lossy(why.as_bytes()).into_owned())
                 .last_response();
         }
-        if self.busy {
+        if self.place.is_none() {
             return Refusal::Busy.last_response();
         }
         match &self.scope {
@@ -248,14 +266,11 @@ impl Served {
 
     async fn exchange(&self, origin: &Origin, request: Request<Incoming>) -> Response<Body> {
         let mut upstream = self.upstream.lock().await;
-        exchange(
-            &self.core,
-            &self.caller,
-            origin,
-            &mut upstream,
-            request.map(incoming),
-        )
-        .await
+        let request = request.map(incoming);
+        match exchange(&self.core, &self.caller, origin, &mut upstream, request).await {
+            Ok(response) => response,
+            Err(refusal) => refusal.response(),
+        }
     }
 
     /// Opens the connection first, then the tunnel: a refusal must be readable before TLS starts.
@@ -334,7 +349,7 @@ impl Served {
                     caller,
                     scope: Scope::Tunnel(origin),
                     upstream: Mutex::new(upstream),
-                    busy: false,
+                    place: self.place.clone(),
                 };
                 serve(Arc::new(served), stream).await;
             }
@@ -342,116 +357,4 @@ impl Served {
             Err(_) => failed("no answer in time".into()),
         }
     }
-}
-
-/// A request a checkpoint inside the trusted process makes for a sandbox.
-#[derive(Clone, Debug)]
-pub struct Fetch {
-    pub method: Method,
-    pub url: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-    /// A longer reply is a fault.
-    pub longest_reply: usize,
-}
-
-/// What came back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetched {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-    /// The gateway refused: the reply is its own, not a server's.
-    pub refused: bool,
-}
-
-#[derive(Debug, Error)]
-pub enum FetchFault {
-    #[error("{0:?} is no http:// or https:// URL")]
-    Url(String),
-    #[error("the URL's authority is refused: {0}")]
-    Authority(#[from] AuthorityFault),
-    #[error("{0:?} cannot be a header")]
-    Header(String),
-    #[error("the reply is longer than {0} bytes")]
-    Long(usize),
-    #[error("{0}")]
-    Body(#[from] BodyFault),
-    #[error("the gateway has ended")]
-    Ended,
-}
-
-async fn fetch(core: &Arc<Core>, caller: &Caller, wanted: Fetch) -> Result<Fetched, FetchFault> {
-    let bad = || FetchFault::Url(wanted.url.clone());
-    let uri: Uri = wanted
-        .url
-        .split('#')
-        .next()
-        .unwrap_or_default()
-        .parse()
-        .map_err(|_| bad())?;
-    let tls = match uri.scheme_str() {
-        Some("https") => true,
-        Some("http") => false,
-        _ => return Err(bad()),
-    };
-    let text = uri.authority().ok_or_else(bad)?.as_str();
-    let authority = crate::authority::Authority::parse(text, Some(if tls { 443 } else { 80 }))?;
-    let origin = Origin { authority, tls };
-    let mut request = Request::builder()
-        .method(wanted.method.clone())
-        .uri(uri.clone());
-    for (name, value) in &wanted.headers {
-        request = request.header(name, value);
-    }
-    if request
-        .headers_ref()
-        .is_some_and(|headers| !headers.contains_key(HOST))
-    {
-        request = request.header(HOST, origin.host_header());
-    }
-    let request = request
-        .body(whole(wanted.body))
-        .map_err(|fault| FetchFault::Header(fault.to_string()))?;
-    let mut upstream = Upstream::None;
-    if tls {
-        match connect::open(core, caller, &origin.authority).await {
-            Ok(stream) => upstream = Upstream::Dialled(origin.authority.clone(), stream),
-            Err(refusal) => return collected(refusal.response(), wanted.longest_reply).await,
-        }
-    }
-    collected(
-        exchange(core, caller, &origin, &mut upstream, request).await,
-        wanted.longest_reply,
-    )
-    .await
-}
-
-async fn collected(response: Response<Body>, longest: usize) -> Result<Fetched, FetchFault> {
-    let (parts, mut stream) = response.into_parts();
-    let mut body = Vec::new();
-    while let Some(frame) = stream.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            body.extend_from_slice(&data);
-            if body.len() > longest {
-                return Err(FetchFault::Long(longest));
-            }
-        }
-    }
-    let headers = parts
-        .headers
-        .iter()
-        .map(|(name, value)| {
-            (
-                name.to_string(),
-                String::from_utf8_lossy(value.as_bytes()).into_owned(),
-            )
-        })
-        .collect();
-    Ok(Fetched {
-        status: parts.status.as_u16(),
-        headers,
-        body,
-        refused: parts.headers.contains_key(MARK),
-    })
 }

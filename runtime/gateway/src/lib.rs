@@ -28,6 +28,7 @@ pub mod destination;
 pub mod edges;
 pub mod environment;
 mod exchange;
+mod fetch;
 pub mod framing;
 mod gateway;
 mod head;
@@ -43,5 +44,6 @@ mod wire;
 
 pub use self::config::{ConfigProblem, GatewayConfig, Limits, Network, Route, check};
 pub use self::edges::{Edges, Notice, System, Watch};
-pub use self::gateway::{Fetch, FetchFault, Fetched, Gateway, StartFault};
+pub use self::fetch::{Fetch, FetchFault, Fetched};
+pub use self::gateway::{Gateway, Serving, StartFault};
 pub use self::secrets::{HostSecrets, SecretSource};

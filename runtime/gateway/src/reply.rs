@@ -163,6 +163,11 @@ impl Refusal {
         }
     }
 
+    /// The sentence of it.
+    pub fn message(&self) -> String {
+        self.told().message
+    }
+
     /// As an answer to a client.
     pub fn response(&self) -> Response<Body> {
         let told = self.told();

@@ -31,6 +31,8 @@ pub struct Routes {
     /// Finds any placeholder; names in the order of its patterns.
     finder: Option<AhoCorasick>,
     names: Vec<SmolStr>,
+    /// Every value as it was at the start, to be looked for in what leaves.
+    watched: Vec<Secret>,
 }
 
 /// What a request gets besides its own words.
@@ -109,19 +111,30 @@ impl Routes {
         let mut placeholders: BTreeMap<String, String> = BTreeMap::new();
         let mut routes = Vec::new();
         let mut faults = Vec::new();
+        let mut watched = Vec::new();
         for route in bound {
             let read = match &route.source {
-                SecretRef::Environment(name) => secrets.environment(name).map(Some),
-                SecretRef::File(place) => secrets.file(place).map(|_| None),
-                SecretRef::AwsProfile(profile) => secrets.aws_profile(profile).map(|_| None),
+                SecretRef::Environment(name) => secrets.environment(name).map(|value| vec![value]),
+                SecretRef::File(place) => secrets.file(place).map(|value| vec![value]),
+                SecretRef::AwsProfile(profile) => secrets.aws_profile(profile).map(|keys| {
+                    keys.session_token
+                        .into_iter()
+                        .chain([keys.secret_access_key])
+                        .collect()
+                }),
             };
-            let value = match read {
-                Ok(value) => value,
+            let values = match read {
+                Ok(values) => values,
                 Err(fault) => {
                     faults.push((route.name.clone(), fault));
                     continue;
                 }
             };
+            let value = match &route.source {
+                SecretRef::Environment(_) => values.first().cloned(),
+                SecretRef::File(_) | SecretRef::AwsProfile(_) => None,
+            };
+            watched.extend(values);
             let placeholder = match &route.use_ {
                 // Two routes of one variable share its placeholder.
                 SecretUse::Place {
@@ -161,6 +174,7 @@ impl Routes {
             placeholders,
             finder,
             names,
+            watched,
         })
     }
 
@@ -201,9 +215,8 @@ impl Routes {
             .unwrap_or(0)
     }
 
-    /// Values known from the start, to be looked for in what leaves.
-    pub fn known_values(&self) -> impl Iterator<Item = &Secret> {
-        self.routes.iter().filter_map(|route| route.value.as_ref())
+    pub fn watched(&self) -> &[Secret] {
+        &self.watched
     }
 
     /// Takes the placeholder or the client's own signature out of the head and says what goes in its

@@ -1,8 +1,10 @@
 //! Real programs, with nothing but the variables the gateway sets: curl, git, Python, Node.
 
 use crate::support::{Setup, World};
-use crate::upstream::{Identity, Upstream, heads, reply};
+use crate::upstream::{Answer, Identity, Service, Upstream, heads, reply};
 use box_authority::action::Action;
+use http_body_util::BodyExt;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -25,11 +27,12 @@ struct Field {
     home: tempfile::TempDir,
 }
 
-/// Serves the files of a folder, and `/private` to who brings the key.
+/// Serves the files of a folder, repositories below `/smart/`, and `/private` to who brings the key.
 fn field(files: &Path) -> Field {
     let files = files.to_owned();
     let identity = Identity::of(&["api.test", "git.test"]);
-    let service = heads(move |parts| match parts.uri.path() {
+    let repositories = files.clone();
+    let plainly = heads(move |parts| match parts.uri.path() {
         "/hello" => reply(200, &[], "hello from upstream"),
         "/private"
             if parts
@@ -45,6 +48,13 @@ fn field(files: &Path) -> Field {
             Err(_) => reply(404, &[], ""),
         },
     });
+    let service: Service =
+        Arc::new(
+            move |request| match request.uri().path().strip_prefix("/smart") {
+                Some(path) => smart(repositories.clone(), path.to_owned(), request),
+                None => plainly(request),
+            },
+        );
     let server = Upstream::start(Some(&identity), service.clone());
     let plain = Upstream::start(None, service);
     let deny = Arc::new(
@@ -69,6 +79,67 @@ fn field(files: &Path) -> Field {
         _plain: plain,
         home,
     }
+}
+
+/// `git http-backend`, as a web server runs it.
+fn smart(
+    files: std::path::PathBuf,
+    path: String,
+    request: http::Request<hyper::body::Incoming>,
+) -> Answer {
+    Box::pin(async move {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let made = tokio::task::spawn_blocking(move || {
+            let header = |name: &str| {
+                parts
+                    .headers
+                    .get(name)
+                    .and_then(|v| v.to_str().ok())
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let mut backend = Command::new("git")
+                .arg("http-backend")
+                .env("GIT_PROJECT_ROOT", files)
+                .env("GIT_HTTP_EXPORT_ALL", "1")
+                .env("REMOTE_USER", "robot")
+                .env("REQUEST_METHOD", parts.method.as_str())
+                .env("PATH_INFO", path)
+                .env("QUERY_STRING", parts.uri.query().unwrap_or_default())
+                .env("CONTENT_TYPE", header("content-type"))
+                .env("CONTENT_LENGTH", body.len().to_string())
+                .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
+                .env("GIT_PROTOCOL", header("git-protocol"))
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut stdin = backend.stdin.take().unwrap();
+            let feeding = std::thread::spawn(move || {
+                let _ = stdin.write_all(&body);
+            });
+            let output = backend.wait_with_output().unwrap();
+            feeding.join().unwrap();
+            output.stdout
+        });
+        let output = made.await.unwrap();
+        let end = output
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap_or(0);
+        let head = String::from_utf8_lossy(&output[..end]).into_owned();
+        let mut status = 200;
+        let mut headers = Vec::new();
+        for line in head.lines() {
+            match line.split_once(": ") {
+                Some(("Status", text)) => status = text[..3].parse().unwrap(),
+                Some(pair) => headers.push(pair),
+                None => {}
+            }
+        }
+        reply(status, &headers, output[end + 4..].to_vec())
+    })
 }
 
 impl Field {
@@ -182,7 +253,7 @@ fn git() {
     };
     let work = tempfile::tempdir().unwrap();
     let script = "git init -q -b main src && cd src && echo text > file && git add file \
-        && git -c user.name=a -c user.email=a@b commit -q -m one && cd .. && git clone -q --bare src repo.git && git -C repo.git update-server-info";
+        && git -c user.name=a -c user.email=a@b commit -q -m one && cd .. && git clone -q --bare src repo.git && git -C repo.git update-server-info && git -C repo.git config http.receivepack true";
     let made = Command::new("sh")
         .args(["-c", script])
         .current_dir(work.path())
@@ -205,6 +276,24 @@ fn git() {
     assert_eq!(
         std::fs::read_to_string(field.home.path().join("copy/file")).unwrap(),
         "text\n"
+    );
+    // Fetch and push, with requests that have bodies.
+    let script = "git clone -q https://git.test/smart/repo.git two && cd two && echo more >> file \
+        && git -c user.name=a -c user.email=a@b commit -q -a -m two && git -c http.postBuffer=1 push -q origin main && git ls-remote origin";
+    let pushed = field.run("sh", &["-c", script]);
+    let said = String::from_utf8_lossy(&pushed.stderr);
+    assert!(pushed.status.success(), "{said}\n{}", field.world.log());
+    let log = Command::new("git")
+        .args(["--git-dir", "repo.git", "log", "--format=%s", "main"])
+        .current_dir(work.path())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&log.stdout), "two\none\n");
+    assert!(
+        field
+            .world
+            .log()
+            .contains("POST git.test:443/smart/repo.git/git-receive-pack")
     );
     // It never had the password, and the server always did.
     use base64::Engine;
