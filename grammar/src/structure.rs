@@ -99,10 +99,11 @@ fn item_end(
             _ if closes(now).is_some() => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if (begun || before == Some(Token::At)) && starts_item(lexemes, at, depth > 0) {
-            if depth == 0 || (unbalanced && first_on_line(source, lexemes, at)) {
-                break;
-            }
+        if (begun || before == Some(Token::At))
+            && starts_item(lexemes, at, depth > 0)
+            && (depth == 0 || (unbalanced && first_on_line(source, lexemes, at)))
+        {
+            break;
         }
         let noted = at
             .checked_sub(2)

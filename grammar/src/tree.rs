@@ -59,13 +59,21 @@ impl<'s> Cx<'s> {
 
     /// Takes back what was said about `span`, once its surroundings show that it was right.
     pub(crate) fn retract(&mut self, span: Span, matching: impl Fn(&SyntaxErrorKind) -> bool) {
-        self.errors.retain(|error| {
+        let before = self
+            .errors
+            .iter()
+            .rposition(|error| error.span.end <= span.start);
+        let recent = self.errors.split_off(before.map_or(0, |before| before + 1));
+        self.errors.extend(recent.into_iter().filter(|error| {
             !(matching(&error.kind) && span.start <= error.span.start && error.span.end <= span.end)
-        });
+        }));
     }
 
     /// Passes on no parse error from here to the end of the clause at `from`.
     pub(crate) fn mute_clause(&mut self, from: usize) {
+        if from < self.muted {
+            return;
+        }
         let end = self.lexemes.iter().find(|lexeme| {
             let outer = matches!(
                 lexeme.token,

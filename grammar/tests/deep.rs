@@ -1,6 +1,8 @@
 //! Input that nests a hundred thousand levels deep is refused at once, with one error and on a small
 //! stack; long flat input is read.
 
+#![allow(clippy::unwrap_used)]
+
 use dogwood_grammar::{
     SyntaxErrorKind, parse_action_schema, parse_condition, parse_event_schema, parse_expr,
     parse_policy,

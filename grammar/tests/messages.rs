@@ -1,6 +1,8 @@
 //! What an author reads about each mistake: the source, then every message with its place, its help,
 //! and the text as its fix would leave it.
 
+#![allow(clippy::unwrap_used)]
+
 use dogwood_grammar::diagnostic::{Diagnostic, Fix};
 use dogwood_grammar::{
     SyntaxError, parse_action_schema, parse_condition, parse_event_schema, parse_expr, parse_policy,
