@@ -23,7 +23,8 @@ impl Check {
         if self.format == Format::Human {
             set.say_schema();
         }
-        let passed = set.rules.is_some() && !(self.deny_warnings && !set.diagnostics.is_empty());
+        let clean = set.diagnostics.is_empty() || !self.deny_warnings;
+        let passed = set.rules.is_some() && clean;
         let rules = set.rules.as_ref().map_or(0, Vec::len);
         set.print_verdict(self.format, rules, passed)?;
         Ok(if passed {

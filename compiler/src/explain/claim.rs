@@ -1,6 +1,7 @@
 //! Propositions in English: single claims, and how several are put together.
 
 use super::words;
+use std::collections::BTreeSet;
 
 /// `subject predicate`: "`arg1`" "is \"push\"".
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Group {
                 other => flat.push(other),
             }
         }
-        let implied: Vec<String> = flat.iter().flat_map(Group::implies).collect();
+        let implied: BTreeSet<String> = flat.iter().flat_map(Group::implies).collect();
         flat.retain(|part| match part {
             Group::Claim(Claim {
                 presence_of: Some(field),
