@@ -71,6 +71,8 @@ pub enum Problem {
         name: SmolStr,
         /// The whole `action == …`.
         head: Span,
+        /// The rule looks back in time, so there must be an action it decides.
+        refused: bool,
     },
     UnknownEntityType {
         name: SmolStr,

@@ -76,8 +76,12 @@ fn impossible(rule: &Rule, schema: &ActionSchema, actions: &[&ActionDecl], repor
             span,
             ..
         }) if !concrete => {
-            let (name, head) = (group.id.value.clone(), *span);
-            report.add(group.span, Problem::GroupAction { name, head });
+            let problem = Problem::GroupAction {
+                name: group.id.value.clone(),
+                head: *span,
+                refused: !super::leaves(rule).is_empty(),
+            };
+            report.add(group.span, problem);
         }
         _ => {
             let first = actions.iter().find_map(|action| {

@@ -1,7 +1,8 @@
 //! Cedar conditions: what is well typed, and what is said about the rest.
 
 use super::screen::said;
-use super::screen::{diagnostics, draw, in_box, screen, service};
+use super::screen::{diagnostics, draw, in_box, screen, service, source};
+use dogwood_compiler::compile::{self, Options};
 use dogwood_compiler::schema::Service;
 
 const LIBRARY: &str = r#"
@@ -137,6 +138,16 @@ fn ill_typed_conditions() {
         ("principal has agee && principal.agee > 3", "never-true"),
         ("1 == 2", "never-applies"),
         ("false", "never-applies"),
+        ("1 == \"a\"", "never-equal"),
+        (
+            "false && principal is Library::Nobody",
+            "unknown-entity-type",
+        ),
+        (
+            "false && principal.role == Library::Role::\"raeder\"",
+            "unknown-enum-value",
+        ),
+        ("false && A::f(1)", "unknown-provider"),
     ] {
         let policy = lending(condition);
         let said = diagnostics(&policy, &library());
@@ -203,6 +214,18 @@ fn impossible_heads() {
     says(
         "permit (principal in Library::Group::\"a\", action, resource in Library::Shelf::\"s\");",
         &[],
+    );
+    let back = "when temporal { formerly within 1h Library::Action::\"read\"::request{} }";
+    let group =
+        format!("permit (principal, action == Library::Action::\"Reading\", resource) {back};");
+    assert!(
+        compile::check(
+            &[source("p", &group)],
+            None,
+            &library(),
+            &Options::default()
+        )
+        .is_err()
     );
     says(
         "permit (principal == ?principal, action, resource);",

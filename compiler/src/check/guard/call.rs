@@ -1,7 +1,8 @@
 //! Typing of functions and methods.
 
+use super::attributes::key;
 use super::ty::Ty;
-use super::{Capabilities, Guard, Place, Typed, key};
+use super::{Capabilities, Guard, Place, Typed};
 use crate::check::literal;
 use crate::check::problem::Problem;
 use crate::nearest::nearest;

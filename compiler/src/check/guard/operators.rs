@@ -70,11 +70,16 @@ impl<'s> Guard<'_, 's> {
             && one != other
         {
             // Legal, and false: the other branch of a rule about several types may need it.
-            let (left, right) = (one.clone(), other.clone());
+            let (left, right) = (a.name(), b.name());
             self.tested(span, false, || Problem::NeverEqual { left, right });
             return Ty::Bool(Some(false));
         }
         if a.join(&b).is_none() {
+            if is_literal(left) && is_literal(right) {
+                let (left, right) = (a.name(), b.name());
+                self.tested(span, false, || Problem::NeverEqual { left, right });
+                return Ty::Bool(Some(false));
+            }
             self.unlike(span, (left, &a), (right, &b));
             return Ty::Bool(None);
         }

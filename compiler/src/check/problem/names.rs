@@ -1,7 +1,7 @@
 //! What is said about names that mean nothing.
 
 use super::{Finding, Problem};
-use dogwood_grammar::diagnostic::Diagnostic;
+use dogwood_grammar::diagnostic::{Diagnostic, Severity};
 use smol_str::SmolStr;
 
 impl Finding {
@@ -35,16 +35,24 @@ impl Finding {
                     format!("`{written}` has no action `{name}`, but `{home}` has"),
                 )
                 .fix(format!("change to `{home}`"), self.span, home.as_str()),
-            Problem::GroupAction { name, head } => self
-                .error(
-                    "group-action",
-                    format!("`{name}` is a group of actions; nobody asks for it itself"),
-                )
-                .fix(
+            Problem::GroupAction {
+                name,
+                head,
+                refused,
+            } => {
+                let text = format!("`{name}` is a group of actions; nobody asks for it itself");
+                let found = self.error("group-action", text);
+                let severity = if *refused {
+                    Severity::Error
+                } else {
+                    Severity::Warning
+                };
+                Diagnostic { severity, ..found }.fix(
                     "change to `action in`",
                     *head,
                     format!("action in {}", self.span.text(source)),
-                ),
+                )
+            }
             Problem::UnknownEntityType { name, nearest } => {
                 let found = self.error(
                     "unknown-entity-type",

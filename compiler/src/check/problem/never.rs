@@ -9,9 +9,9 @@ impl Finding {
         let warning = |code, message: String| Diagnostic::warning(code, self.span, message);
         match &self.problem {
             Problem::ImpossibleScope { first } => {
-                let found = self.error(
+                let found = warning(
                     "impossible-scope",
-                    "no request can match the head of this rule",
+                    "no request can match the head of this rule".to_owned(),
                 );
                 match first {
                     Some((action, principals, resources)) => found.help(format!(
@@ -35,10 +35,9 @@ impl Finding {
             ),
             Problem::NeverTagged { of } => warning("never-true", format!("{of} has no tags"))
                 .help("tags are declared with `tags` behind the entity type in the action schema"),
-            Problem::NeverEqual { left, right } => warning(
-                "never-equal",
-                format!("a `{left}` never equals a `{right}`"),
-            ),
+            Problem::NeverEqual { left, right } => {
+                warning("never-equal", format!("{left} never equals {right}"))
+            }
             Problem::NeverIn { left, right } => {
                 warning("never-true", format!("a `{left}` is never in a `{right}`")).help(
                     "membership is declared with `in` behind the entity type in the action schema",
