@@ -9,6 +9,7 @@
 mod clients;
 mod credentials;
 mod flows;
+mod policy;
 mod refusals;
 mod signing;
 mod support;

@@ -209,6 +209,8 @@ pub struct Setup {
     pub ports: Vec<(u16, u16)>,
     pub caller: Caller,
     pub limits: Limits,
+    /// Instead of the scripted one.
+    pub gate: Option<Arc<dyn Gate>>,
 }
 
 impl Default for Setup {
@@ -222,6 +224,7 @@ impl Default for Setup {
             ports: Vec::new(),
             caller: Caller::Agent,
             limits: Limits::default(),
+            gate: None,
         }
     }
 }
@@ -250,6 +253,7 @@ impl Setup {
             deny: self.deny,
             fault: self.fault,
         });
+        let asked = self.gate.unwrap_or_else(|| gate.clone());
         let names = Arc::new(Names::default());
         let cables = Arc::new(Cables {
             ports: Mutex::new(self.ports.into_iter().collect()),
@@ -271,7 +275,7 @@ impl Setup {
             watch: notices.clone(),
         };
         let gateway =
-            Gateway::start(&config, gate.clone(), edges).unwrap_or_else(|fault| panic!("{fault}"));
+            Gateway::start(&config, asked, edges).unwrap_or_else(|fault| panic!("{fault}"));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         gateway.serve(listener, self.caller).unwrap();
