@@ -5,7 +5,8 @@
 use super::formulas::{Writer, services, traces};
 use super::stage::try_rules;
 use dogwood_compiler::event::Event;
-use dogwood_compiler::grammar::ast::{ClauseBody, Cond, Rule};
+use dogwood_compiler::grammar::ast::{ClauseBody, Cond, Item, Rule};
+use dogwood_compiler::grammar::parse_policy;
 use dogwood_compiler::monitor::{CellKind, Config, Monitor, Policy, lateness, replay};
 use dogwood_compiler::schema::Service;
 use dogwood_tests::naive::Naive;
@@ -14,6 +15,16 @@ use proptest::test_runner::{Config as Cases, TestCaseError, TestRunner};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// So many cases; a failing one is printed, not kept in a file.
+fn cases(cases: u32) -> Cases {
+    Cases {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 4000,
+        ..Cases::default()
+    }
+}
 
 fn leaf_of(rule: &Rule) -> &Cond {
     match rule.clauses.first().map(|clause| &clause.body) {
@@ -87,11 +98,7 @@ fn compare(
 #[test]
 fn the_monitor_agrees_with_the_table() {
     let services = services();
-    let cases = Cases {
-        max_shrink_iters: 4000,
-        ..Cases::default()
-    };
-    let mut runner = TestRunner::new(cases);
+    let mut runner = TestRunner::new(cases(Cases::default().cases));
     let choices = || prop::collection::vec(any::<u8>(), 0..160);
     let input = (0usize..4, choices(), choices(), any::<bool>())
         .prop_flat_map(|(service, a, b, back)| (Just((service, a, b)), traces(back)));
@@ -139,7 +146,7 @@ fn the_monitor_agrees_with_the_table() {
 #[test]
 fn lateness_beyond_need_changes_nothing() {
     let services = services();
-    let mut runner = TestRunner::new(Cases::with_cases(64));
+    let mut runner = TestRunner::new(cases(64));
     let input = (
         0usize..4,
         prop::collection::vec(any::<u8>(), 0..160),
@@ -170,6 +177,46 @@ fn lateness_beyond_need_changes_nothing() {
             }
         }
         prop_assert_eq!(decisions, exact);
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+/// Rules that no check has seen decide something all the same: what makes no sense matches nothing.
+#[test]
+fn unchecked_rules_do_no_harm() {
+    let services = services();
+    let mut runner = TestRunner::new(cases(128));
+    let input = (
+        prop::collection::vec(any::<u8>(), 0..160),
+        0usize..4,
+        traces(true),
+    );
+    let outcome = runner.run(&input, |(choices, shift, events)| {
+        // Variables change places, so that some are read before or without being bound.
+        let names = ["x", "y", "z", "v"];
+        let mut leaf = Writer::new(&choices).leaf();
+        for (from, to) in names.iter().zip(names.iter().cycle().skip(shift)) {
+            leaf = leaf.replacen(&format!(": {from}"), &format!(": {to}"), 1 + shift);
+        }
+        let text = format!("permit(principal, action, resource) when temporal {{ {leaf} }};");
+        let rules: Vec<Rule> = parse_policy(&text)
+            .tree
+            .items
+            .into_iter()
+            .filter_map(|item| match item {
+                Item::Rule(rule) => Some(rule),
+                _ => None,
+            })
+            .collect();
+        let requests = events
+            .iter()
+            .filter(|event| event.kind == "request")
+            .count();
+        let policy = Arc::new(Policy::new(&rules, &services[0]));
+        prop_assert_eq!(replay(policy, &events).len(), requests);
         Ok(())
     });
     if let Err(error) = outcome {

@@ -69,6 +69,28 @@ fn rows_values_and_partitions_are_bounded_by_the_windows() {
     }
 }
 
+/// Values are released and their numbers used again, many times over; no answer may change by that.
+#[test]
+fn releasing_values_changes_no_answer() {
+    let service = service(DEPOT, Some(UNPINNED));
+    let rule = move_rule("formerly within 20s Q{ input.crate: context.input.crate }");
+    let mut monitor = Monitor::new(policy(&rule, &service), Config::default());
+    for n in 0..30_000 {
+        let time = n / 10;
+        monitor
+            .step(&weigh(time, &format!("c{n}"), 1))
+            .expect("in time");
+        let mut ask = |age: i64| {
+            let event = a_move(time, &format!("c{}", n - age));
+            let decision = monitor.step(&event).expect("in time");
+            decision.is_some_and(|decision| decision.allowed())
+        };
+        assert!(ask(0) && (n < 200 || ask(200)), "at {n}");
+        assert!(!ask(220) && !ask(-1), "at {n}");
+    }
+    assert!(monitor.size().values < 10_000);
+}
+
 #[test]
 fn an_idle_history_empties() {
     for pinned in [false, true] {
