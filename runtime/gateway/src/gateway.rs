@@ -222,6 +222,8 @@ where
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(head)
+            // A client that has said everything may still be waiting for its answer.
+            .half_close(true)
             .max_buf_size(256 * 1024)
             .serve_connection(TokioIo::new(Guarded::new(stream)), service)
             .with_upgrades();

@@ -146,3 +146,141 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Guarded, MALFORMED};
+    use crate::framing::{Framing, Taken};
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Empty};
+    use hyper::server::conn::http1;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use proptest::prelude::*;
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// Request lines and body lengths as hyper reads them behind the guard.
+    fn served(bytes: Vec<u8>, cut: usize) -> Vec<(String, Option<usize>)> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&seen);
+        runtime.block_on(async move {
+            let (mut client, server) = tokio::io::duplex(1 << 20);
+            let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                let log = Arc::clone(&log);
+                async move {
+                    let (parts, body) = request.into_parts();
+                    if !parts.headers.contains_key(MALFORMED) {
+                        let line = format!("{} {}", parts.method, parts.uri);
+                        let length = body.collect().await.ok().map(|body| body.to_bytes().len());
+                        log.lock().unwrap().push((line, length));
+                    }
+                    Ok::<_, Infallible>(http::Response::new(Empty::<Bytes>::new()))
+                }
+            });
+            let serving = http1::Builder::new()
+                .half_close(true)
+                .serve_connection(TokioIo::new(Guarded::new(server)), service);
+            let client = async move {
+                for piece in bytes.chunks(cut) {
+                    if client.write_all(piece).await.is_err() {
+                        break;
+                    }
+                    tokio::task::yield_now().await;
+                }
+                let _ = client.shutdown().await;
+                let _ = client.read_to_end(&mut Vec::new()).await;
+            };
+            let _ = tokio::join!(serving, client);
+        });
+        seen.lock().unwrap().clone()
+    }
+
+    /// The same, as framing alone reads them.
+    fn framed(bytes: &[u8]) -> Vec<String> {
+        let mut framing = Framing::default();
+        let mut lines = Vec::new();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let Ok((taken, what)) = framing.take(rest) else {
+                break;
+            };
+            if let Taken::Head(head) = what {
+                let text = String::from_utf8_lossy(&head).into_owned();
+                let line = text.lines().next().unwrap_or_default();
+                lines.push(
+                    line.rsplit_once(' ')
+                        .map_or(line, |(line, _)| line)
+                        .to_owned(),
+                );
+            }
+            rest = &rest[taken..];
+        }
+        lines
+    }
+
+    const PIECES: [&str; 28] = [
+        "GET /a HTTP/1.1\r\n",
+        "POST /b HTTP/1.1\r\n",
+        "PUT /c HTTP/1.0\r\n",
+        "GET /d HTTP/1.1\n",
+        "Host: h\r\n",
+        "\r\n",
+        "\r\n",
+        "\n",
+        "Content-Length: 5\r\n",
+        "Content-Length: 0\r\n",
+        "Content-Length: 40\r\n",
+        "content-length:5 \r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "transfer-encoding:\tchunked\r\n",
+        "Transfer-Encoding: identity\r\n",
+        "X: y\r\n",
+        " folded\r\n",
+        "hello",
+        "5\r\nhello\r\n",
+        "0\r\n\r\n",
+        "0\r\n",
+        "1;x=\"\r\n",
+        "a",
+        "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n",
+        "Connection: close\r\n",
+        "\r",
+        "\0",
+        "00000000005\r\n",
+    ];
+
+    #[test]
+    fn an_ordinary_stream_is_read_as_it_is() {
+        let stream = b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloPUT /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\nGET /c HTTP/1.1\r\nHost: h\r\n\r\n";
+        for cut in [1, 7, 4096] {
+            let seen = served(stream.to_vec(), cut);
+            assert_eq!(
+                seen,
+                [
+                    ("POST /a".into(), Some(5)),
+                    ("PUT /b".into(), Some(6)),
+                    ("GET /c".into(), Some(0))
+                ],
+                "{cut}"
+            );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1500))]
+        #[test]
+        fn hyper_sees_no_request_that_framing_did_not(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 1..16), cut in 1_usize..64) {
+            let bytes = pieces.concat().into_bytes();
+            let framed = framed(&bytes);
+            let served: Vec<String> = served(bytes, cut).into_iter().map(|(line, _)| line).collect();
+            prop_assert!(served.len() <= framed.len() && served == framed[..served.len()], "{served:?} {framed:?}");
+        }
+    }
+}

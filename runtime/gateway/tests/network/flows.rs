@@ -497,3 +497,63 @@ fn the_trusted_process_fetches_through_the_same_checks() {
         world.log()
     );
 }
+
+#[test]
+fn a_head_keeps_the_length_it_was_told() {
+    let plain = Upstream::start(
+        None,
+        heads(|_| reply(200, &[("content-length", "12345")], "")),
+    );
+    let world = Setup {
+        ports: vec![(80, plain.port)],
+        ..Setup::default()
+    }
+    .start();
+    let said = world
+        .talk(b"HEAD http://api.test/ HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n");
+    assert!(
+        said.starts_with("HTTP/1.1 200") && said.contains("content-length: 12345"),
+        "{said}"
+    );
+    assert!(said.ends_with("\r\n\r\n"), "{said}");
+}
+
+#[test]
+fn a_closed_idle_connection_is_opened_again_and_decided_again() {
+    let plain = Upstream::start(None, heads(|_| reply(200, &[("connection", "close")], "")));
+    let world = Setup {
+        ports: vec![(80, plain.port)],
+        ..Setup::default()
+    }
+    .start();
+    let mut stream = world.raw();
+    for _ in 0..2 {
+        stream
+            .write_all(b"GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+            .unwrap();
+        assert!(head(&mut stream).starts_with("HTTP/1.1 200"));
+    }
+    assert_eq!(world.cables.dialled.lock().unwrap().len(), 2);
+    assert_eq!(
+        world
+            .log()
+            .matches("allow net:connect api.test:80 93.184.216.34")
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn an_ended_listener_serves_nobody() {
+    let world = Setup::default().start();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = world.gateway.serve(listener, Caller::Agent).unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert!(head(&mut stream).starts_with("HTTP/1.1 400"));
+    serving.end();
+    world.until("a closed listener", |_| {
+        std::net::TcpStream::connect(address).is_err()
+    });
+}

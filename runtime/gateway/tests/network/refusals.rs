@@ -479,3 +479,18 @@ fn connections_are_bounded_and_the_rest_told() {
         head(&mut stream).starts_with("HTTP/1.1 200")
     });
 }
+
+#[test]
+fn nothing_follows_a_refused_tunnel() {
+    let field = field("");
+    let after = "GET http://api.test/hidden HTTP/1.1\r\nHost: api.test\r\n\r\n";
+    for connect in [
+        "CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n",
+        "CONNECT 0x7f.1:80 HTTP/1.1\r\n\r\n",
+    ] {
+        let said = field.world.talk(format!("{connect}{after}").as_bytes());
+        assert!(said.starts_with("HTTP/1.1 403"), "{said}");
+        assert_eq!(said.matches("cache-control:").count(), 1, "{said}");
+    }
+    assert!(field.untouched());
+}
