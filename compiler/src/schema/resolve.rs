@@ -485,6 +485,11 @@ impl<'a> Resolver<'a> {
             if self.declared.entities.contains_key(&candidate) {
                 return Some(Type::Entity(candidate));
             }
+            // An action is an entity too, of a type nobody declares.
+            let mut actions = self.declared.actions.keys();
+            if actions.any(|uid| uid.ty == candidate) {
+                return Some(Type::Entity(candidate));
+            }
         }
         if let Some(found) = builtin(&written) {
             return Some(found);

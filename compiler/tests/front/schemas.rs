@@ -170,7 +170,7 @@ fn names_resolve_inside_out() {
         type Outer = Long;
         entity Top;
         namespace N {
-          type Inner = { a: Outer, b: Local, c: Top, d: ipaddr, e: Set<M::Far>, f: __cedar::String };
+          type Inner = { a: Outer, b: Local, c: Top, d: ipaddr, e: Set<M::Far>, f: __cedar::String, g: Action };
           entity Local in [Top] = Inner2;
           type Inner2 = { x: Bool };
           action go in [M::Action::"all"] appliesTo { principal: Local, resource: [Top], context: Inner };
@@ -196,7 +196,8 @@ fn names_resolve_inside_out() {
             "c: Top",
             "d: ipaddr",
             "e: Set<M::Far>",
-            "f: String"
+            "f: String",
+            "g: N::Action"
         ]
     );
     assert!(go.ancestors.contains(&EntityUid::new("M::Action", "all")));
