@@ -16,7 +16,6 @@ mod problem;
 mod scope;
 mod vars;
 
-pub use guard::literal;
 pub use problem::{Finding, Problem};
 
 use crate::schema::Service;

@@ -7,7 +7,7 @@
 mod compile;
 pub mod entities;
 pub mod error;
-mod extension;
+pub(crate) mod extension;
 mod guard;
 mod value;
 

@@ -10,7 +10,6 @@
 
 mod attributes;
 mod call;
-pub mod literal;
 mod operators;
 mod ty;
 

@@ -3,8 +3,9 @@
 use super::attributes::key;
 use super::ty::Ty;
 use super::{Capabilities, Guard, Place, Typed};
-use crate::check::literal;
+use crate::automaton::parse_decimal;
 use crate::check::problem::Problem;
+use crate::eval::extension::{IpNet, parse_datetime, parse_duration};
 use crate::nearest::nearest;
 use crate::schema::Extension;
 use dogwood_grammar::Span;
@@ -50,14 +51,10 @@ impl<'s> Guard<'_, 's> {
     ) -> Ty<'s> {
         let text = name.text();
         let (ty, parse): (Extension, fn(&str) -> bool) = match text.as_str() {
-            "decimal" => (Extension::Decimal, |text| literal::decimal(text).is_some()),
-            "ip" => (Extension::IpAddr, |text| literal::ip(text).is_some()),
-            "datetime" => (Extension::Datetime, |text| {
-                literal::datetime(text).is_some()
-            }),
-            "duration" => (Extension::Duration, |text| {
-                literal::duration(text).is_some()
-            }),
+            "decimal" => (Extension::Decimal, |text| parse_decimal(text).is_some()),
+            "ip" => (Extension::IpAddr, |text| IpNet::parse(text).is_some()),
+            "datetime" => (Extension::Datetime, |text| parse_datetime(text).is_some()),
+            "duration" => (Extension::Duration, |text| parse_duration(text).is_some()),
             _ => {
                 self.report
                     .add(name.span, Problem::UnknownProvider { name: text });

@@ -2,7 +2,7 @@
 
 use super::ty::Ty;
 use super::{Capabilities, Guard, Place};
-use crate::check::literal;
+use crate::automaton::parse_decimal;
 use crate::check::problem::Problem;
 use crate::schema::{ActionSchema, Extension, Type};
 use crate::value::EntityUid;
@@ -261,9 +261,7 @@ pub fn literal_of(schema: &ActionSchema, text: &str, wanted: &Type) -> Option<St
             let known = choices.iter().any(|choice| choice == text);
             known.then(|| format!("{name}::{text:?}"))
         }
-        Type::Ext(Extension::Decimal) => {
-            literal::decimal(text).map(|_| format!("decimal({text:?})"))
-        }
+        Type::Ext(Extension::Decimal) => parse_decimal(text).map(|_| format!("decimal({text:?})")),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Types and request paths of a temporal block, for every action the rule can decide (language
 //! reference, 3.3 and 3.10).
 
+use crate::automaton::parse_decimal;
 use crate::check::Report;
 use crate::check::guard::literal_of;
 use crate::check::problem::Problem;
@@ -202,7 +203,7 @@ impl Types<'_, '_> {
             TermKind::Str(_) => Kind::Str,
             TermKind::Bool(_) => Kind::Bool,
             TermKind::Decimal(text) => {
-                if crate::check::literal::decimal(&text.value).is_none() {
+                if parse_decimal(&text.value).is_none() {
                     let problem = Problem::BadLiteral {
                         function: "decimal",
                         text: text.value.clone(),
