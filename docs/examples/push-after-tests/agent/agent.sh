@@ -8,7 +8,7 @@ say 'The agent sets up a project and a bare remote'
 run 'rm -rf app remote.git'
 run 'git init -q --bare remote.git'
 run 'git init -q -b main app'
-run 'cp ../template/greet.sh app/greet.sh'
+run 'cp template/greet.sh app/greet.sh'
 run 'cd app && git add . && git commit -q -m "Greet"'
 
 say 'It pushes at once: no test has passed yet'
