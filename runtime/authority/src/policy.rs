@@ -27,13 +27,10 @@ impl PolicySet {
             .iter()
             .map(|rule| RuleCard::of(rule, sources))
             .collect();
-        let named = rules
-            .into_iter()
-            .zip(&cards)
-            .map(|(rule, card)| NamedRule {
-                rule,
-                name: card.name.to_string(),
-            });
+        let named = rules.into_iter().zip(&cards).map(|(rule, card)| NamedRule {
+            rule,
+            name: card.name.to_string(),
+        });
         PolicySet {
             engine: Box::new(Monitored {
                 monitor,

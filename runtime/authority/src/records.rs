@@ -25,6 +25,8 @@ pub struct RunIdentity {
 pub struct Records {
     out: Box<dyn Write + Send>,
     run: RunIdentity,
+    /// The text of the policy: a word it quotes is no secret of the agent's.
+    policy: String,
 }
 
 /// A decision as it is recorded.
@@ -41,7 +43,20 @@ pub struct Decided<'d> {
 
 impl Records {
     pub fn new(out: Box<dyn Write + Send>, run: RunIdentity) -> Records {
-        Records { out, run }
+        Records {
+            out,
+            run,
+            policy: String::new(),
+        }
+    }
+
+    /// Arguments that `policy` quotes are recorded as they are.
+    #[must_use]
+    pub fn quoting(self, policy: impl Into<String>) -> Records {
+        Records {
+            policy: policy.into(),
+            ..self
+        }
     }
 
     pub fn decision(&mut self, sequence: u64, decided: &Decided<'_>) -> std::io::Result<()> {
@@ -87,7 +102,7 @@ impl Records {
             attributes.push(text("strands.box.request.id", decided.request_id));
         }
         attributes.push(text("strands.box.caller", &caller(decided.caller)));
-        attributes.extend(about(decided.action));
+        attributes.extend(about(decided.action, &self.policy));
         let severity = if denied.is_some() {
             ("DENY", 13)
         } else {
@@ -231,7 +246,7 @@ fn category(action: &Action) -> &str {
 }
 
 /// The attributes of one family of actions.
-fn about(action: &Action) -> Vec<Json> {
+fn about(action: &Action, policy: &str) -> Vec<Json> {
     match action {
         Action::FsRead { path, .. }
         | Action::FsWrite { path, .. }
@@ -243,7 +258,7 @@ fn about(action: &Action) -> Vec<Json> {
                 .iter()
                 .skip(1)
                 .take(MOST_ARGUMENTS)
-                .map(|word| shown(word))
+                .map(|word| shown(word, policy))
                 .collect();
             vec![
                 text("process.command", &command.program),
@@ -266,8 +281,12 @@ fn about(action: &Action) -> Vec<Json> {
 }
 
 /// A word of a command as records show it. Which words stood in the script as written and which came out
-/// of a variable is not known here, so every word counts as expanded: flags are shown, values are not.
-fn shown(word: &str) -> String {
+/// of a variable is not known here, so every word counts as expanded: flags are shown, and words that the
+/// policy itself quotes; other values are not.
+fn shown(word: &str, policy: &str) -> String {
+    if !word.is_empty() && policy.contains(&format!("\"{word}\"")) {
+        return word.into();
+    }
     const REDACTED: &str = "<redacted>";
     let (name, value) = match word.split_once('=') {
         Some((name, _)) => (name, true),
@@ -320,7 +339,7 @@ mod tests {
     use super::{cut, shown};
 
     #[test]
-    fn arguments_show_flags_and_hide_values() {
+    fn arguments_show_flags_and_words_of_the_policy_and_hide_values() {
         let words = [
             "-v",
             "--force",
@@ -331,9 +350,12 @@ mod tests {
             "-x=1",
             "--",
             "-",
+            "ush",
+            "",
         ];
-        let shown: Vec<String> = words.iter().map(|word| shown(word)).collect();
-        insta::assert_snapshot!(shown.join(" "), @"-v --force --token=<redacted> <redacted> <redacted> <redacted> <redacted> -- <redacted>");
+        let policy = r#"context.input.arg1 == "push""#;
+        let shown: Vec<String> = words.iter().map(|word| shown(word, policy)).collect();
+        insta::assert_snapshot!(shown.join(" "), @"-v --force --token=<redacted> push <redacted> <redacted> <redacted> -- <redacted> <redacted> <redacted>");
     }
 
     #[test]

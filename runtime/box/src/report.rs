@@ -117,3 +117,6 @@ pub fn tools(config: &BoxConfig) -> String {
         .collect();
     format!("tools, each in a sandbox of its own: {}", tools.join(", "))
 }
+
+#[cfg(test)]
+mod tests;

@@ -416,7 +416,7 @@ fn every_decision_has_a_record() {
         dir.path(),
         policy(),
         Arc::new(Held(1_700_000_000.into())),
-        records(out.clone()),
+        records(out.clone()).quoting("\"push\""),
     )
     .unwrap();
     assert_eq!(ask(&authority, "npm test"), Ok(()));

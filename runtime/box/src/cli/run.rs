@@ -101,8 +101,8 @@ fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure
         box_id: format!("box-{:016x}", config::hash(box_dir.root())),
         run_id: std::hash::RandomState::new().build_hasher().finish(),
     };
-    let records = Records::new(Box::new(BufWriter::new(file)), run);
     let policy = &prepared.policy;
+    let records = Records::new(Box::new(BufWriter::new(file)), run).quoting(&policy.source.text);
     let rules = PolicySet::new(
         &policy.checked,
         std::slice::from_ref(&policy.source),
@@ -113,6 +113,7 @@ fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure
     let recovered = authority.recovered();
     let unfinished = match recovered.unfinished {
         0 => String::new(),
+        1 => "; 1 request of an earlier run had no end and counts as indeterminate".into(),
         n => format!("; {n} requests of an earlier run had no end and count as indeterminate"),
     };
     tell(&format!(

@@ -46,6 +46,14 @@ pub fn resolve(
     let policy = draft.policy.as_ref().and_then(|word| resolver.policy(word));
     let agent = match &draft.agent {
         Some(agent) => resolver.process("agent", agent, true),
+        // A misspelt `[agent]` has been answered.
+        None if resolver
+            .problems
+            .iter()
+            .any(|problem| problem.label.contains("`agent`")) =>
+        {
+            None
+        }
         None => {
             resolver.problems.push(
                 Diagnostic::error(
@@ -473,26 +481,22 @@ impl Resolver<'_> {
         for (title, word) in processes().flat_map(written) {
             let entry = self.absolute(&word.text);
             let own = [
-                ("this file", Some(file)),
+                ("this configuration", Some(file)),
                 ("this box's policy file", policy),
                 ("the box directory", Some(box_dir)),
             ];
-            for (what, path) in own {
-                if let Some(path) =
-                    path.filter(|path| path.starts_with(&entry) || entry.starts_with(path))
-                {
-                    let message = format!(
-                        "`{title}` filesystem entry \"{}\" is refused: it reaches {what}, {}",
-                        word.text,
-                        path.display()
-                    );
-                    self.refuse(
-                        "path-own",
-                        word.span,
-                        message,
-                        "grant the directories the process works in, one by one",
-                    );
-                }
+            let reached = own.into_iter().find_map(|(what, path)| {
+                let path = path?;
+                (path.starts_with(&entry) || entry.starts_with(path)).then_some((what, path))
+            });
+            if let Some((what, path)) = reached {
+                let message = format!(
+                    "`{title}` filesystem entry \"{}\" is refused: it reaches {what}, {}",
+                    word.text,
+                    path.display()
+                );
+                let help = "grant the directories the process works in, one by one";
+                self.refuse("path-own", word.span, message, help);
             }
         }
         for word in processes().filter_map(|process| process.env.get("HOME")) {
