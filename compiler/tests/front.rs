@@ -1,5 +1,7 @@
 //! The front half of the compiler as an author meets it: schemas, macros, checks, and what they say.
 
+#![allow(clippy::panic, clippy::unwrap_used)]
+
 mod front {
     mod box_examples;
     mod conditions;
