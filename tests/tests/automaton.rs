@@ -5,6 +5,7 @@ mod automaton {
     pub mod cedar;
     pub mod equivalence;
     pub mod examples;
+    pub mod explanations;
     pub mod formulas;
     pub mod hooks;
     pub mod rules;

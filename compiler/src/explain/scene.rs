@@ -107,6 +107,21 @@ impl<'t> Scene<'t> {
         (!some.is_empty()).then(|| words::list(&some, "and"))
     }
 
+    /// Of two sides of an equation that defines one of them, the other.
+    pub(super) fn defined(&self, left: &'t Term, right: &'t Term) -> Option<&'t Term> {
+        [(left, right), (right, left)]
+            .into_iter()
+            .find_map(|(side, value)| {
+                let TermKind::Var(var) = &side.kind else {
+                    return None;
+                };
+                match self.find(&var.name)?.meaning {
+                    Meaning::Is(term) if std::ptr::eq(term, value) => Some(value),
+                    _ => None,
+                }
+            })
+    }
+
     /// The aggregate a term is, by itself or under a name.
     pub(super) fn aggregate(&self, term: &'t Term) -> Option<&'t Aggregate> {
         match &term.kind {
@@ -139,6 +154,9 @@ impl<'t> Scene<'t> {
     }
 }
 
+/// Variables spoken of together; further ones are left to sentences of their own.
+const VARIABLES: usize = 32;
+
 /// The conjuncts of a condition, with the variables of its own `exists` added to the scene. An `exists`
 /// that hides a variable opened just now stays closed.
 pub(super) fn open<'t>(
@@ -152,12 +170,13 @@ pub(super) fn open<'t>(
             .iter()
             .for_each(|part| open(part, depth, scene, parts)),
         CondKind::Exists { binder, body } => {
+            let many = scene.vars.len() >= depth + VARIABLES;
             let hides = scene
                 .vars
                 .iter()
                 .skip(depth)
                 .any(|var| var.name == binder.var.name);
-            if hides && !parts.is_empty() {
+            if many || (hides && !parts.is_empty()) {
                 parts.push(cond);
             } else {
                 scene.add(&binder.var.name);
@@ -165,6 +184,49 @@ pub(super) fn open<'t>(
             }
         }
         _ => parts.push(cond),
+    }
+}
+
+fn can_be_absent(term: &Term) -> bool {
+    match &term.kind {
+        TermKind::Context(_) => true,
+        TermKind::Scope { path, .. } => !path.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether the condition mentions the variable; or, with `asserted`, cannot hold unless it has a value.
+fn mentions(cond: &Cond, name: &SmolStr, asserted: bool) -> bool {
+    let inside = |cond: &Cond| mentions(cond, name, asserted);
+    let of = |term: &Term| term_mentions(term, name, asserted);
+    match &cond.kind {
+        CondKind::And(parts) => parts.iter().any(inside),
+        CondKind::Since { left, right, .. } => (!asserted && inside(left)) || inside(right),
+        CondKind::Not(body) => !asserted && inside(body),
+        CondKind::Formerly { body, .. } | CondKind::Previous { body, .. } => inside(body),
+        CondKind::Exists { binder, body } => binder.var.name != *name && inside(body),
+        CondKind::Tp(var) => var.name == *name,
+        CondKind::Compare { left, right, .. } => of(left) || of(right),
+        CondKind::Match(matcher) => matcher.fields().any(|field| of(&field.term)),
+        CondKind::Call(_) | CondKind::Param { .. } | CondKind::Error => false,
+    }
+}
+
+fn term_mentions(term: &Term, name: &SmolStr, asserted: bool) -> bool {
+    let of = |term: &Term| term_mentions(term, name, asserted);
+    match &term.kind {
+        TermKind::Var(var) => var.name == *name,
+        TermKind::Sum { first, rest } => of(first) || rest.iter().any(|(_, part)| of(part)),
+        TermKind::Product(parts) | TermKind::Array(parts) => parts.iter().any(of),
+        // Nothing to count is a count, too.
+        TermKind::Aggregate(aggregate) => {
+            let hidden = aggregate
+                .binders
+                .iter()
+                .any(|binder| binder.var.name == *name);
+            !asserted && !hidden && mentions(&aggregate.body, name, asserted)
+        }
+        _ => false,
     }
 }
 
@@ -182,14 +244,14 @@ pub(super) fn settle<'t>(
     };
     // Equations first: they say what a variable is, wherever they stand.
     let mut rest = Vec::new();
-    for part in parts {
+    for &part in &parts {
         if let CondKind::Compare {
             op: CompareOp::Eq,
             left,
             right,
         } = &part.kind
         {
-            let mut solved = false;
+            let mut solved = None;
             for (side, value) in [(left, right), (right, left)] {
                 if let TermKind::Var(var) = &side.kind
                     && own(scene, &var.name)
@@ -198,12 +260,16 @@ pub(super) fn settle<'t>(
                     && let Some(known) = scene.find_mut(&var.name)
                 {
                     known.meaning = Meaning::Is(value);
-                    solved = true;
+                    solved = Some((&var.name, value));
                     break;
                 }
             }
-            if solved {
-                continue;
+            // It goes without saying if what is said of the variable cannot hold without it.
+            if let Some((name, value)) = solved {
+                let mut others = parts.iter().filter(|other| !std::ptr::eq(**other, part));
+                if others.any(|other| mentions(other, name, can_be_absent(value))) {
+                    continue;
+                }
             }
         }
         rest.push(part);

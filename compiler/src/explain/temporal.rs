@@ -192,6 +192,18 @@ impl Speech<'_> {
         holds: bool,
         scene: &mut Scene<'t>,
     ) -> Group {
+        // All that an equation with nothing else to its variable says is that there is a value.
+        if let (CompareOp::Eq, Some(value)) = (op, scene.defined(left, right)) {
+            if is_plain(value) {
+                return if holds {
+                    Group::All(Vec::new())
+                } else {
+                    Group::Any(Vec::new())
+                };
+            }
+            let given = if holds { "is given" } else { "is not given" };
+            return Group::claim(self.term(value, scene), given);
+        }
         let swap = is_plain(left) && !is_plain(right);
         let (op, left, right) = if swap {
             (words::mirrored(op), right, left)

@@ -436,6 +436,10 @@ fn temporal_conditions() {
         "exists (p: Depot::Clerk). (M{ callerPrincipal: p } && formerly within 1h Q{ callerPrincipal: p })",
         "exists (a: Long). exists (b: Long). (M{ input.kg: a } && formerly within 1h Q{ input.kg: b } && a < b)",
         "exists (k: Long). (M{ input.kg: k, input.other: k })",
+        "exists (k: Long). (k == context.input.kg)",
+        "!(exists (k: Long). (k == context.input.kg))",
+        "exists (k: Long). (k == context.input.kg && M{})",
+        "exists (k: Long). (k == context.input.kg && !(formerly within 1h Q{ input.kg: k }))",
         "exists (k: Long). (k == 3)",
         "formerly within 1h Q{ input.ok: true, input.tare: decimal(\"1.5\") }",
     ]), @r#"
@@ -499,6 +503,14 @@ fn temporal_conditions() {
         when this event is a `move` request with a `kg` (`a`), in the last hour there was a `weigh` request with a `kg` (`b`), and `a` is less than `b`.
     exists (k: Long). (M{ input.kg: k, input.other: k })
         when this event is a `move` request with a `kg` and `other` equal to that `kg`.
+    exists (k: Long). (k == context.input.kg)
+        when this request's `kg` is given.
+    !(exists (k: Long). (k == context.input.kg))
+        unless this request's `kg` is given.
+    exists (k: Long). (k == context.input.kg && M{})
+        when this request's `kg` is given and this event is a `move` request.
+    exists (k: Long). (k == context.input.kg && !(formerly within 1h Q{ input.kg: k }))
+        when this request's `kg` is given, and in the last hour there was no `weigh` request with the same `kg` as this request.
     exists (k: Long). (k == 3)
         Permits `move`.
     formerly within 1h Q{ input.ok: true, input.tare: decimal("1.5") }

@@ -110,6 +110,7 @@ impl<'a> Case<'a> {
             return;
         }
         let reports = self.monitor.report(self.event, number);
+        let before = found.len();
         for (at, temporal) in leaves.into_iter().enumerate() {
             let report = reports.get(at);
             // A rule that forbids holds as a whole: what its leaf is now, it must not be.
@@ -122,6 +123,9 @@ impl<'a> Case<'a> {
                 continue;
             }
             self.leaf(&speech, temporal, wanted, report, found);
+        }
+        if found.len() == before {
+            found.push(Witness::Because(speech.guard(rule)));
         }
     }
 
@@ -140,7 +144,11 @@ impl<'a> Case<'a> {
             report,
             body: &temporal.body,
         };
+        let before = found.len();
         leaf.part(&temporal.body, wanted, &mut Scene::default(), found);
+        if found.len() == before {
+            leaf.plainly(&temporal.body, wanted, &mut Scene::default(), found);
+        }
     }
 
     pub fn now(&self) -> i64 {
