@@ -61,15 +61,18 @@ pub fn reach(planned: &Planned, detail: Detail) -> Vec<String> {
         }
     }
     lines.push(row("enter", &spec.workspace, " (workspace, entry only)"));
+    // The program and the workspace stand above already.
+    let mut minimum = plan.minimum.clone();
+    minimum.retain(|reach| reach.path != spec.program && reach.path != spec.workspace);
     match detail {
         Detail::Short => lines.push(format!(
             "  and the {} paths every sandbox needs; `box check` lists them",
-            plan.minimum.len()
+            minimum.len()
         )),
         Detail::Full => {
             lines.push(format!("[{name}] runtime minimum, added by the box:"));
             lines.extend(
-                plan.minimum
+                minimum
                     .iter()
                     .map(|reach| row(&reach.access, &reach.path, "")),
             );
