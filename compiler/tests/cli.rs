@@ -1,5 +1,7 @@
 //! The program as a user meets it: what it prints, where, and with which exit status.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
