@@ -89,6 +89,10 @@ struct State {
     unsaid: VecDeque<(String, String)>,
     functions: HashSet<String>,
     programs: HashSet<String>,
+    /// A loop reads its input line by line: programs in it must leave the rest alone.
+    reading: bool,
+    /// Copies of the interpreter have acted: what acts now is less certain.
+    copies: bool,
     opening: Option<Owner>,
     grants: Vec<(PathBuf, Owner)>,
     next_id: u64,
@@ -141,7 +145,7 @@ enum Stage {
 pub(crate) struct Tool {
     pub(crate) name: String,
     pub(crate) args: Vec<String>,
-    /// In the main interpreter: its end will be seen.
+    /// In the main interpreter, which is alone: its end will be seen.
     pub(crate) main: bool,
     /// It runs other text, whose own looks at files come while it is at work.
     pub(crate) runs_text: bool,
@@ -305,13 +309,16 @@ impl Session {
         state.serial += 1;
         state.tool = None;
         state.opening = None;
+        // The last `read` of a loop finds the end.
+        state.reading &= name != "read" || status == 0;
         // `find` goes on looking after each command it ran.
         if let [.., parent, last] = state.frames.as_slice()
             && parent.name == "find"
             && last.name == name
             && matches!(parent.stage, Stage::Admitted { hooked: true, .. })
         {
-            state.tool = Some(Tool::new("find", &parent.args, true));
+            let tool = Tool::new("find", &parent.args, !state.copies);
+            state.tool = Some(tool);
         }
         // Frames above the one that ended were left through an error: their outcome is not known.
         if let Some(at) = state.frames.iter().rposition(|frame| frame.name == name) {
@@ -383,6 +390,9 @@ impl Session {
             within = true;
         }
         let main = cwd.is_some();
+        state.copies |= !main;
+        state.reading |= event.name == "read";
+        let sure = main && !state.copies;
         if !main
             && state
                 .excused
@@ -410,7 +420,7 @@ impl Session {
             {
                 frame.stage = Stage::Elsewhere;
             }
-            state.tool = Some(Tool::new(&event.name, &event.args, main));
+            state.tool = Some(Tool::new(&event.name, &event.args, sure));
             event.args.insert(0, format!("{}{id}", self.nonce));
             return HookAction::Continue(event);
         }
@@ -449,7 +459,7 @@ impl Session {
                 Owner::Copy
             });
         }
-        state.tool = Some(Tool::new(&event.name, &event.args, main));
+        state.tool = Some(Tool::new(&event.name, &event.args, sure));
         HookAction::Continue(event)
     }
 
@@ -578,6 +588,10 @@ impl Session {
 
     pub(crate) fn tool(&self) -> Option<Tool> {
         self.state().tool.clone()
+    }
+
+    pub(crate) fn is_reading(&self) -> bool {
+        self.state().reading
     }
 
     pub(crate) fn serial(&self) -> u64 {

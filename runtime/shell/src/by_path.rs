@@ -156,7 +156,8 @@ impl Builtin for ByPath {
     /// copies; a wrong one costs streaming, not a decision.
     fn streams_io(&self) -> bool {
         self.spawner.upgrade().is_some_and(|spawner| {
-            !matches!(self.named(&spawner, &spawner.session.cwd()), Named::Script)
+            !spawner.session.is_reading()
+                && !matches!(self.named(&spawner, &spawner.session.cwd()), Named::Script)
         })
     }
 

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 /// Turns host paths into the spelling of rules: `~` and `~/rest` under the operator's home, absolute elsewhere.
 #[derive(Clone, Debug)]
-pub(crate) struct Spelling {
+pub struct Spelling {
     home: PathBuf,
 }
 
 impl Spelling {
-    pub(crate) fn new(home: PathBuf) -> Self {
+    pub fn new(home: PathBuf) -> Self {
         Self { home }
     }
 
@@ -31,7 +31,7 @@ impl Spelling {
 
 /// What a file operation asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub enum Effect {
     Read(FsRead),
     Write(FsWrite),
     Delete(FsDelete),
@@ -40,14 +40,14 @@ pub(crate) enum Effect {
 
 /// Asks the gate on behalf of one run.
 #[derive(Clone)]
-pub(crate) struct Asker {
+pub struct Asker {
     gate: Arc<dyn Gate>,
     caller: Caller,
     pub(crate) spelling: Spelling,
 }
 
 impl Asker {
-    pub(crate) fn new(gate: Arc<dyn Gate>, caller: Caller, spelling: Spelling) -> Self {
+    pub fn new(gate: Arc<dyn Gate>, caller: Caller, spelling: Spelling) -> Self {
         Self {
             gate,
             caller,
@@ -55,12 +55,13 @@ impl Asker {
         }
     }
 
-    pub(crate) fn effect(&self, effect: Effect, path: &Path) -> Result<Box<dyn Permit>, Denial> {
+    pub fn effect(&self, effect: Effect, path: &Path) -> Result<Box<dyn Permit>, Denial> {
         self.gate
             .decide(&self.caller, self.effect_action(effect, path))
     }
 
-    fn effect_action(&self, effect: Effect, path: &Path) -> Action {
+    /// The question itself, for a record of what was refused without asking it.
+    pub fn effect_action(&self, effect: Effect, path: &Path) -> Action {
         let path = self.spelling.of(path);
         match effect {
             Effect::Read(operation) => Action::FsRead { path, operation },
@@ -112,7 +113,7 @@ impl Asker {
     }
 
     /// The refusal that no permit lifts: trusted box state, and the files this run was loaded from.
-    pub(crate) fn floor(&self, effect: Effect, path: &Path, reason: &str) -> Denial {
+    pub fn floor(&self, effect: Effect, path: &Path, reason: &str) -> Denial {
         let action = self.effect_action(effect, path);
         Denial {
             action: SmolStr::new(action.name()),
@@ -131,7 +132,7 @@ pub(crate) fn refusal_text(denial: &Denial) -> String {
 }
 
 /// Closes a permitted file operation.
-pub(crate) fn finish<T, E>(permit: Box<dyn Permit>, result: &Result<T, E>) {
+pub fn finish<T, E>(permit: Box<dyn Permit>, result: &Result<T, E>) {
     permit.complete(match result {
         Ok(_) => Outcome::Fs(FsResult::Completed),
         Err(_) => Outcome::Failed,

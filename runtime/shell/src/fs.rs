@@ -13,7 +13,7 @@ mod act;
 mod probe;
 mod reach;
 
-pub(crate) use reach::Protected;
+pub use reach::Protected;
 
 use crate::admission::Session;
 use crate::decide::Effect;

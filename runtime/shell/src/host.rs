@@ -41,23 +41,23 @@ struct Root {
     handle: OwnedFd,
 }
 
-/// The directories of the host that the shell can reach.
-pub(crate) struct Host {
+/// The directories of the host that a checkpoint can reach.
+pub struct Host {
     roots: Vec<Root>,
     max_file: u64,
 }
 
 /// Where a path ends up.
-pub(crate) enum Found {
+pub enum Found {
     Here(Spot),
     /// Outside every root: the name, links followed as far as they led.
     Outside(PathBuf),
 }
 
 /// A name in an open directory.
-pub(crate) struct Spot {
+pub struct Spot {
     /// The path with every link of the parents followed.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     dir: OwnedFd,
     name: OsString,
     there: Option<(OwnedFd, FileStat)>,
@@ -65,7 +65,7 @@ pub(crate) struct Spot {
 
 /// Identity of a file on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub struct Identity {
     device: u64,
     inode: u64,
 }
@@ -92,15 +92,15 @@ fn failed(message: &str) -> io::Error {
 }
 
 impl Spot {
-    pub(crate) fn exists(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.there.is_some()
     }
 
-    pub(crate) fn identity(&self) -> Option<Identity> {
+    pub fn identity(&self) -> Option<Identity> {
         self.there.as_ref().map(|(_, stat)| identity(stat))
     }
 
-    pub(crate) fn is_dir(&self) -> bool {
+    pub fn is_dir(&self) -> bool {
         self.kind() == Some(SFlag::S_IFDIR)
     }
 
@@ -129,7 +129,7 @@ impl Spot {
             .ok_or_else(|| Errno::ENOENT.into())
     }
 
-    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+    pub fn metadata(&self) -> io::Result<Metadata> {
         self.stat().map(metadata)
     }
 
@@ -145,7 +145,7 @@ impl Spot {
     }
 
     /// A regular file, for reading. Opening has no effect yet.
-    pub(crate) fn open_content(&self) -> io::Result<File> {
+    pub fn open_content(&self) -> io::Result<File> {
         self.regular()?;
         self.open(OFlag::O_RDONLY)
     }
@@ -160,7 +160,7 @@ impl Spot {
     }
 
     /// An existing regular file for writing, neither truncated nor written yet; `None` where nothing stands.
-    pub(crate) fn open_for_writing(&self, append: bool) -> io::Result<Option<File>> {
+    pub fn open_for_writing(&self, append: bool) -> io::Result<Option<File>> {
         if !self.exists() {
             return Ok(None);
         }
@@ -174,7 +174,7 @@ impl Spot {
     }
 
     /// Creates the file; fails if something stands here by now.
-    pub(crate) fn create(&self, append: bool) -> io::Result<File> {
+    pub fn create(&self, append: bool) -> io::Result<File> {
         let mut flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         flags.set(OFlag::O_APPEND, append);
@@ -193,7 +193,7 @@ impl Spot {
         Ok(PathBuf::from(readlinkat(&self.dir, self.name.as_os_str())?))
     }
 
-    pub(crate) fn entries(&self) -> io::Result<Vec<DirEntry>> {
+    pub fn entries(&self) -> io::Result<Vec<DirEntry>> {
         if !self.is_dir() {
             return Err(if self.exists() {
                 Errno::ENOTDIR
@@ -231,7 +231,7 @@ impl Spot {
         Ok(listed)
     }
 
-    pub(crate) fn make_dir(&self) -> io::Result<()> {
+    pub fn make_dir(&self) -> io::Result<()> {
         Ok(mkdirat(
             &self.dir,
             self.name.as_os_str(),
@@ -239,7 +239,7 @@ impl Spot {
         )?)
     }
 
-    pub(crate) fn remove(&self) -> io::Result<()> {
+    pub fn remove(&self) -> io::Result<()> {
         let flag = if self.is_dir() {
             UnlinkatFlags::RemoveDir
         } else {
@@ -249,7 +249,7 @@ impl Spot {
         Ok(unlinkat(&self.dir, self.name.as_os_str(), flag)?)
     }
 
-    pub(crate) fn rename_to(&self, to: &Spot) -> io::Result<()> {
+    pub fn rename_to(&self, to: &Spot) -> io::Result<()> {
         self.unchanged()?;
         to.unchanged()?;
         Ok(renameat(
@@ -339,7 +339,7 @@ fn metadata(stat: &FileStat) -> Metadata {
 }
 
 /// Reads a file to its end, refusing one that is larger than `max`.
-pub(crate) fn read_all(file: &mut File, max: u64) -> io::Result<Vec<u8>> {
+pub fn read_all(file: &mut File, max: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     file.take(max.saturating_add(1)).read_to_end(&mut content)?;
     if u64::try_from(content.len()).unwrap_or(u64::MAX) > max {
@@ -349,7 +349,7 @@ pub(crate) fn read_all(file: &mut File, max: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Writes the whole content; a file that is replaced is truncated first.
-pub(crate) fn write_all(file: &mut File, content: &[u8], append: bool) -> io::Result<()> {
+pub fn write_all(file: &mut File, content: &[u8], append: bool) -> io::Result<()> {
     if !append {
         file.set_len(0)?;
     }
@@ -358,7 +358,7 @@ pub(crate) fn write_all(file: &mut File, content: &[u8], append: bool) -> io::Re
 
 impl Host {
     /// Holds each root open. A root that does not exist is left out.
-    pub(crate) fn new(roots: &[&Path], max_file: u64) -> Self {
+    pub fn new(roots: &[&Path], max_file: u64) -> Self {
         let roots = roots
             .iter()
             .filter_map(|spelled| {
@@ -374,12 +374,12 @@ impl Host {
         Self { roots, max_file }
     }
 
-    pub(crate) fn max_file(&self) -> u64 {
+    pub fn max_file(&self) -> u64 {
         self.max_file
     }
 
     /// True for `/`, `/home` and the like: directories that only lead to a root.
-    pub(crate) fn leads_to_a_root(&self, path: &Path) -> bool {
+    pub fn leads_to_a_root(&self, path: &Path) -> bool {
         self.roots
             .iter()
             .any(|root| root.canonical.starts_with(path) || root.spelled.starts_with(path))
@@ -403,7 +403,7 @@ impl Host {
     }
 
     /// Walks `path`. The last component is followed only when `follow` says so.
-    pub(crate) fn find(&self, path: &Path, follow: bool) -> io::Result<Found> {
+    pub fn find(&self, path: &Path, follow: bool) -> io::Result<Found> {
         let mut path = path.to_path_buf();
         let mut links = 0;
         loop {
@@ -515,7 +515,7 @@ fn extend(path: &Path, todo: &VecDeque<Component<'_>>) -> PathBuf {
 }
 
 /// `.` and `..` taken by their spelling.
-pub(crate) fn lexical(path: &Path) -> PathBuf {
+pub fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::from("/");
     for component in path.components() {
         match component {

@@ -13,6 +13,7 @@
 mod admission;
 mod by_path;
 mod decide;
+pub mod files;
 mod fs;
 mod host;
 mod run;

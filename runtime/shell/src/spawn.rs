@@ -195,8 +195,11 @@ impl External {
 
 #[async_trait]
 impl Builtin for External {
+    /// Where a loop reads lines, the interpreter keeps the input and lends it; otherwise the program has it.
     fn streams_io(&self) -> bool {
-        true
+        self.spawner
+            .upgrade()
+            .is_none_or(|spawner| !spawner.session.is_reading())
     }
 
     async fn execution_plan(

@@ -81,9 +81,6 @@ const SCRIPTS: &[&str] = &[
     "python3 -c 'import sys; print(sys.argv[1:])' x 'y z'; echo '{\"a\":1}' | python3 -m json.tool",
 ];
 
-/// Where the interpreter is known to differ, and how.
-const KNOWN: &[&str] = &[];
-
 #[test]
 fn scripts_print_and_end_as_in_bash() {
     if Command::new("bash")
@@ -112,9 +109,7 @@ fn scripts_print_and_end_as_in_bash() {
             String::from_utf8_lossy(&expected.stdout).into_owned(),
             expected.status.code(),
         );
-        if (ours.stdout.as_str(), Some(ours.status)) != (expected.0.as_str(), expected.1)
-            && !KNOWN.contains(script)
-        {
+        if (ours.stdout.as_str(), Some(ours.status)) != (expected.0.as_str(), expected.1) {
             differing.push(format!(
                 "$ {script}\n-- bash {:?}\n{}-- ours {}\n{}{}",
                 expected.1, expected.0, ours.status, ours.stdout, ours.stderr

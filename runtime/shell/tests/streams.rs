@@ -111,6 +111,15 @@ fn a_reader_that_leaves_ends_its_writer() {
 }
 
 #[test]
+fn programs_in_a_loop_leave_its_input_alone() {
+    let world = world().bin("prog", "echo \"prog $1\"").file("f", "a\nb\n");
+    let ran = world.run(
+        "cat f | while read l; do prog $l; done; while read l; do prog $l; done < f; prog last",
+    );
+    assert_eq!(ran.stdout, "prog a\nprog b\nprog a\nprog b\nprog last\n");
+}
+
+#[test]
 fn bytes_pass_unchanged() {
     let world = world()
         .bin("bytes", "printf 'a\\000\\377b'")

@@ -11,20 +11,33 @@ use std::path::{Path, PathBuf};
 const MAX_CROSSINGS: usize = 40;
 
 /// Something no permit opens.
-pub(crate) struct Protected {
+pub struct Protected {
     path: PathBuf,
     identity: Option<Identity>,
     is_dir: bool,
 }
 
 impl Protected {
-    pub(crate) fn new(path: &Path) -> Self {
+    pub fn new(path: &Path) -> Self {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         Self {
             identity: identity_of(&path),
             is_dir: path.is_dir(),
             path,
         }
+    }
+
+    /// Why `path`, or whatever stands there, is out of reach; `takes_away` when it would be removed or moved.
+    pub fn bars(
+        &self,
+        path: &Path,
+        identity: Option<Identity>,
+        takes_away: bool,
+    ) -> Option<String> {
+        let barred = path.starts_with(&self.path)
+            || (identity.is_some() && identity == self.identity)
+            || (takes_away && self.path.starts_with(path));
+        barred.then(|| self.reason())
     }
 
     fn reason(&self) -> String {
@@ -107,11 +120,6 @@ impl PolicyFs {
         let takes_away = matches!(effect, Effect::Delete(_) | Effect::Move);
         self.protected
             .iter()
-            .find(|protected| {
-                path.starts_with(&protected.path)
-                    || (identity.is_some() && identity == protected.identity)
-                    || (takes_away && protected.path.starts_with(path))
-            })
-            .map(Protected::reason)
+            .find_map(|protected| protected.bars(path, identity, takes_away))
     }
 }
