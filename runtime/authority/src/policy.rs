@@ -113,3 +113,108 @@ fn ruling(decision: &Decision) -> Ruling {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dogwood_compiler::compile::{Options, check, load_service};
+    use dogwood_compiler::value::{EntityUid, Record, Value};
+
+    const POLICY: &str = r#"// Comments count as lines.
+permit (principal, action == Box::Action::"shell:spawn", resource);
+
+@id("push_gate")
+@description(" Run the tests, then push. ")
+forbid (principal, action == Box::Action::"shell:spawn", resource)
+when { context.input.program == "git" && context.input has arg1 && context.input.arg1 == "push" }
+unless temporal {
+  !Box::Action::"shell:spawn"::response{ input.program: "git", input.arg1: "add" }
+  since within 15m
+  Box::Action::"shell:spawn"::response{ input.program: "npm", input.arg1: "test", output.status: 0 }
+};
+"#;
+
+    fn set() -> PolicySet {
+        let source = Source {
+            name: "rules/policy.dw".into(),
+            text: POLICY.into(),
+        };
+        let (service, _) = load_service(None, None).unwrap();
+        let checked = check(
+            std::slice::from_ref(&source),
+            None,
+            &service,
+            &Options::default(),
+        )
+        .unwrap();
+        PolicySet::new(&checked, &[source], &service)
+    }
+
+    fn event(time: i64, kind: &str, line: &str, status: Option<i64>) -> Event {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut input = Record::from([
+            ("command".into(), Value::str(line)),
+            ("program".into(), Value::str(words[0])),
+            (
+                "program_path".into(),
+                Value::str(format!("/usr/bin/{}", words[0])),
+            ),
+            ("cwd".into(), Value::str("~/project")),
+            ("arg_count".into(), Value::Int(1)),
+        ]);
+        input.insert("arg1".into(), Value::str(words[1]));
+        crate::history::Entry {
+            time,
+            action: EntityUid::new("Box::Action", "shell:spawn"),
+            kind: kind.into(),
+            request_id: "1".into(),
+            input,
+            output: status.map(|status| Record::from([("status".into(), Value::Int(status))])),
+        }
+        .event()
+    }
+
+    #[test]
+    fn rules_are_named_by_id_or_by_place() {
+        let names: Vec<String> = set()
+            .rules
+            .iter()
+            .map(|card| format!("{} {} {:?}", card.name, card.name.place, card.description))
+            .collect();
+        insta::assert_snapshot!(names.join("\n"), @r#"
+        policy.dw:2 policy.dw:2 None
+        push_gate policy.dw:4 Some("Run the tests, then push.")
+        "#);
+        assert_eq!(set().horizon, 86_400);
+    }
+
+    #[test]
+    fn a_real_policy_rules_and_says_why() {
+        let mut engine = set().engine;
+        let mut ask = |time: i64| {
+            let push = event(time, "request", "git push", None);
+            let ruling = engine.step(&push).unwrap().unwrap();
+            assert!(ruling.errors.is_empty());
+            let witness = engine.witness(&push, &ruling).join("\n");
+            (ruling.allow, ruling.determining, witness)
+        };
+        let (allow, rules, witness) = ask(0);
+        assert!(!allow && rules == [1] && !witness.is_empty());
+        let mut engine = set().engine;
+        assert_eq!(
+            engine.step(&event(10, "response", "npm test", Some(0))),
+            Ok(None)
+        );
+        let push = event(910, "request", "git push", None);
+        assert_eq!(
+            engine.step(&push),
+            Ok(Some(Ruling {
+                allow: true,
+                determining: vec![0],
+                errors: Vec::new()
+            }))
+        );
+        let late = event(911, "request", "git push", None);
+        assert!(!engine.step(&late).unwrap().unwrap().allow);
+    }
+}
