@@ -10,14 +10,15 @@
 //! * host programs and names with `/`: when their stand-in is asked for its plan ([`crate::spawn`]);
 //! * a function: at the first thing that happens inside it.
 
-use crate::by_path::ByPath;
+mod names;
+mod wording;
+
+pub(crate) use wording::{Refused, refused};
+
 use crate::decide::{Asker, refusal_text};
 use crate::spawn::Spawner;
 use bashkit::hooks::{HookAction, ToolEvent};
-use bashkit::{
-    Builtin, BuiltinContext, BuiltinRegistry, ExecResult, TraceEvent, TraceEventDetails,
-    async_trait,
-};
+use bashkit::{BuiltinRegistry, TraceEvent, TraceEventDetails};
 use box_authority::action::Outcome;
 use box_authority::gate::Permit;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -38,26 +39,11 @@ const DISPATCHED_FIRST: [&str; 22] = [
     "typeset", "unset",
 ];
 
-/// Commands that run a command named in their arguments.
-const WRAPPERS: [&str; 19] = [
-    "builtin", "command", "coproc", "env", "exec", "find", "flock", "nice", "nohup", "parallel",
-    "retry", "setsid", "stdbuf", "sudo", "time", "timeout", "trap", "watch", "xargs",
-];
-
 /// Builtins whose output reaches a redirection in pieces.
 const STREAMING: [&str; 5] = ["cat", "grep", "seq", "tr", "yes"];
 
-/// What bashkit says of a refusal that it words itself.
-const UNWORDED: &str = "cancelled by before_tool hook\n";
-
-/// Refusals kept for a utility that says nothing of them.
-const MAX_UNSAID: usize = 16;
-
 /// What the interpreter may keep of one run's commands; a run that goes on longer is ended.
 const MAX_TRACED: usize = 512 << 20;
-
-/// Texts longer than this are not searched for names.
-const MAX_SEARCHED: usize = 1 << 20;
 
 /// What a run knows about its commands.
 pub(crate) struct Session {
@@ -268,7 +254,7 @@ impl Session {
             state.excused = None;
         }
         let plain = self.is_builtin(name)
-            && !DISPATCHED_FIRST.contains(&name)
+            && !dispatched_first(name, args)
             && !state.functions.contains(name);
         drop(state);
         let stage = if excused || name == REFUSED {
@@ -463,31 +449,6 @@ impl Session {
         HookAction::Continue(event)
     }
 
-    /// Makes a refused builtin end with 126 and our text where its arguments allow that.
-    fn refuse(&self, mut event: ToolEvent, text: String) -> HookAction<ToolEvent> {
-        let mut state = self.state();
-        state.next_id += 1;
-        let id = state.next_id.to_string();
-        let with = |first: &[&str]| -> Vec<String> {
-            first
-                .iter()
-                .map(ToString::to_string)
-                .chain([REFUSED.to_owned(), id.clone()])
-                .collect()
-        };
-        event.args = match event.name.as_str() {
-            "eval" | "command" | "builtin" | "exec" => with(&[]),
-            "bash" | "sh" => vec!["-c".to_owned(), format!("{REFUSED} {id}")],
-            "source" | "." => vec![format!("{REFUSED_DIR}/{id}")],
-            _ => {
-                state.unworded.push_back((event.name, text.clone()));
-                return HookAction::Cancel(text);
-            }
-        };
-        state.texts.insert(id, text);
-        HookAction::Continue(event)
-    }
-
     // --- deciding ---
 
     /// Asks for a command of the shell's own; the text of the refusal otherwise.
@@ -623,155 +584,8 @@ impl Session {
         self.state().grants.retain(|(_, held)| *held != owner);
     }
 
-    pub(crate) fn text(&self, id: &str) -> Option<String> {
-        self.state().texts.remove(id)
-    }
-
-    /// The text that belongs to the interpreter's own wording of a refusal.
-    fn next_unworded(&self, line: &str) -> Option<String> {
-        let mut state = self.state();
-        let at = state
-            .unworded
-            .iter()
-            .position(|(name, _)| line.contains(&format!("{name}: cancelled by")))?;
-        state.unworded.remove(at).map(|(_, text)| text)
-    }
-
-    /// A file operation was refused; the utility is about to say so in its own way.
-    pub(crate) fn refused_effect(&self, path: &Path, text: &str) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            return;
-        };
-        let mut state = self.state();
-        state.unsaid.push_back((name.to_owned(), text.to_owned()));
-        if state.unsaid.len() > MAX_UNSAID {
-            state.unsaid.pop_front();
-        }
-    }
-
-    /// Puts our text where the interpreter worded a refusal itself, or a utility left it out.
-    pub(crate) fn reword(&self, text: &str) -> String {
-        self.state().unsaid.retain(|(_, refusal)| {
-            !refusal
-                .lines()
-                .next()
-                .is_some_and(|first| text.contains(first))
-        });
-        let mut out = String::with_capacity(text.len());
-        for line in text.split_inclusive('\n') {
-            if line.ends_with(UNWORDED)
-                && let Some(refusal) = self.next_unworded(line)
-            {
-                if !refusal.is_empty() {
-                    out.push_str(&refusal);
-                    out.push('\n');
-                }
-                continue;
-            }
-            out.push_str(line);
-            if let Some(refusal) = self.next_unsaid(line) {
-                if !line.ends_with('\n') {
-                    out.push('\n');
-                }
-                out.push_str(&refusal);
-                out.push('\n');
-            }
-        }
-        out
-    }
-
-    fn next_unsaid(&self, line: &str) -> Option<String> {
-        if ![
-            "No such file",
-            "ermission denied",
-            "cannot",
-            "Not a directory",
-        ]
-        .iter()
-        .any(|w| line.contains(w))
-        {
-            return None;
-        }
-        let mut state = self.state();
-        let at = state
-            .unsaid
-            .iter()
-            .position(|(name, _)| line.contains(name.as_str()))?;
-        state.unsaid.remove(at).map(|(_, text)| text)
-    }
-
-    pub(crate) fn has_to_reword(&self) -> bool {
-        let state = self.state();
-        !state.unworded.is_empty() || !state.unsaid.is_empty()
-    }
-
     pub(crate) fn add_program(&self, name: &str) {
         self.state().programs.insert(name.to_owned());
-    }
-
-    // --- names ---
-
-    fn learn_from(&self, name: &str, args: &[String]) {
-        if name.contains('/') {
-            self.stand_in(name);
-        }
-        match name {
-            "eval" | "bash" | "sh" | "trap" => args.iter().for_each(|text| self.learn(text)),
-            _ if WRAPPERS.contains(&name) => {
-                for word in args
-                    .iter()
-                    .filter(|word| word.contains('/') && word.len() < 4096)
-                {
-                    self.stand_in(word);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Notes names in a text that the interpreter will read: functions it defines, and words with a `/` that
-    /// could be run. Noting too many does no harm.
-    pub(crate) fn learn(&self, text: &str) {
-        if text.len() > MAX_SEARCHED {
-            return;
-        }
-        let mut previous = "";
-        for word in text.split(|c: char| c.is_whitespace() || ";|&<>(){}'\"`$=".contains(c)) {
-            if word.is_empty() {
-                continue;
-            }
-            if word.contains('/') {
-                self.stand_in(word);
-            }
-            if previous == "function" {
-                self.state().functions.insert(word.to_owned());
-            }
-            previous = word;
-        }
-        for (at, _) in text.match_indices('(') {
-            let (before, after) = text.split_at(at);
-            if after
-                .get(1..)
-                .is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with(')'))
-            {
-                let before = before.trim_end_matches([' ', '\t']);
-                let start =
-                    before.rfind(|c: char| c.is_whitespace() || ";|&<>(){}'\"`".contains(c));
-                let name = start.and_then(|at| before.get(at + 1..)).unwrap_or(before);
-                if !name.is_empty() {
-                    self.state().functions.insert(name.to_owned());
-                }
-            }
-        }
-    }
-
-    fn stand_in(&self, name: &str) {
-        if self.registry.lookup(name).is_none()
-            && let Some(spawner) = self.spawner.get().and_then(Weak::upgrade)
-        {
-            self.registry
-                .insert(name, Arc::new(ByPath::new(name, spawner)));
-        }
     }
 
     /// The run is over: what is still open gets the outcome that is known of it.
@@ -790,36 +604,14 @@ impl Session {
     }
 }
 
+/// True when the registry is not asked, so that nothing can stand in.
+fn dispatched_first(name: &str, args: &[String]) -> bool {
+    DISPATCHED_FIRST.contains(&name) || (name == "set" && args.is_empty())
+}
+
 /// Unguessable, so that no script can mark its own arguments.
 pub(crate) fn nonce() -> String {
     use std::hash::{BuildHasher, RandomState};
     let word = |salt: u8| RandomState::new().hash_one(salt);
     format!("\u{1}{:016x}{:016x}:", word(0), word(1))
-}
-
-/// Prints a refusal and ends with 126.
-pub(crate) struct Refused {
-    pub(crate) text: Option<String>,
-    pub(crate) session: Option<Weak<Session>>,
-}
-
-#[async_trait]
-impl Builtin for Refused {
-    async fn execute(&self, ctx: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
-        let text = self.text.clone().or_else(|| {
-            let session = self.session.as_ref().and_then(Weak::upgrade)?;
-            session.text(ctx.args.first()?)
-        });
-        Ok(refused(&text.unwrap_or_default()))
-    }
-}
-
-/// Status 126, and the text unless it was shown before.
-pub(crate) fn refused(text: &str) -> ExecResult {
-    let line = if text.is_empty() {
-        String::new()
-    } else {
-        format!("{text}\n")
-    };
-    ExecResult::err(line, 126)
 }

@@ -158,12 +158,13 @@ fn nothing_happens_inside_a_refused_function() {
 #[test]
 fn builtins_that_only_the_interpreter_knows_are_refused_too() {
     insta::assert_snapshot!(refused(
-        &["export", "declare", "unset", "let"],
+        &["export", "declare", "unset", "let", "exec ~/ws: set"],
         &[
             "export A=1; echo $? $A",
             "declare B=2; echo $? $B",
             "C=1; unset C; echo $? $C",
-            "let D=1; echo $D"
+            "let D=1; echo $D",
+            "set; echo $?"
         ],
     ));
 }
@@ -230,6 +231,8 @@ fn a_refused_effect_is_the_utilitys_own_failure() {
             "ls -l s.sh; test -e s.sh; echo $?; [[ -e s.sh ]]; echo $?",
             "cd d; echo $?; pwd",
             "source f; bash f; echo $?",
+            "for i in 1 2; do echo $i; [[ -e s.sh ]] && echo seen; done | cat",
+            "eval '[[ -e s.sh ]] && echo seen'; echo s.sh | while read n; do [[ -e $n ]] && echo seen; done",
         ],
     ));
 }
