@@ -536,4 +536,26 @@ mod tests {
             Err((_, Problem::TooDeep))
         ));
     }
+
+    proptest::proptest! {
+        /// Pieces of events in any order, and cut anywhere: each line is an event or an error.
+        #[test]
+        fn no_line_is_lost(
+            pieces in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "@", "1", "-5", ".5", " ", "scope", "entities", "request_context", "(", ")", "{",
+                    "}", "[", "]", ":", "::", ",", "\"", "\\", "\\u{e9}", "\\x4", "é", "a", "in",
+                    "principal", "null", "A::\"x\"::k(", "A::T::\"i\"", "\n", "\r\n", "\u{feff}",
+                    "@1 A::\"x\"::k(a: 1)",
+                ]),
+                0..60,
+            )
+        ) {
+            let text = pieces.concat();
+            let (events, errors) = parse(&text);
+            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+            assert_eq!(events.len() + errors.len(), lines);
+        }
+    }
 }
