@@ -16,7 +16,10 @@ pub struct EntityUid {
 
 impl EntityUid {
     pub fn new(ty: impl Into<SmolStr>, id: impl Into<SmolStr>) -> EntityUid {
-        EntityUid { ty: ty.into(), id: id.into() }
+        EntityUid {
+            ty: ty.into(),
+            id: id.into(),
+        }
     }
 }
 
