@@ -37,7 +37,7 @@ pub struct Network {
 }
 
 /// `[egress.<name>]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     pub destinations: Vec<String>,

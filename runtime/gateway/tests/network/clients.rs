@@ -314,7 +314,7 @@ fn python() {
     };
     let field = field(Path::new("/nonexistent"));
     let script = r#"
-import os, json, urllib.request, urllib.error
+import os, json, ssl, urllib.request, urllib.error
 def get(url, **headers):
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as reply:
@@ -322,13 +322,16 @@ def get(url, **headers):
     except urllib.error.HTTPError as refused:
         return refused.code, json.loads(refused.read())["rule"]
 print(get("https://api.test/hello"))
+strict = ssl.create_default_context()
+strict.verify_flags |= ssl.VERIFY_X509_STRICT
+print(urllib.request.urlopen("https://api.test/hello", context=strict).status)
 print(get("http://api.test/hello"))
 print(get("https://api.test/secret-plans"))
 print(get("https://api.test/private", Authorization="Bearer " + os.environ["API_KEY"]))
 "#;
     assert_eq!(
         field.said(&python, &["-c", script]),
-        "(200, 'hello from upstream')\n(200, 'hello from upstream')\n(403, 'sealed')\n(200, 'welcome, [REDACTED]')\n"
+        "(200, 'hello from upstream')\n200\n(200, 'hello from upstream')\n(403, 'sealed')\n(200, 'welcome, [REDACTED]')\n"
     );
     if present(&python, &["-c", "import requests"]).is_none() {
         return;
