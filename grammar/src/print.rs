@@ -1,15 +1,20 @@
 //! Trees back to text. Reading the text again gives the same tree, apart from its spans.
 //!
-//! Layout is plain: one line for each scope, clause and declaration, parentheses only where the tree
-//! asks for them or a reader would stumble. Comments are not in the tree and so not in the text.
+//! Without a layout, text is plain: one line for each scope, clause and declaration, parentheses only
+//! where the tree asks for them or a reader would stumble, no comments. [`lay_out`] breaks what is too
+//! wide and puts comments back.
 
 use crate::ast::action_schema::ActionSchemaFile;
 use crate::ast::event_schema::EventSchemaFile;
 use crate::ast::*;
+use crate::span::Span;
 
 mod expr;
+mod layout;
 mod schema;
 mod temporal;
+
+pub use layout::{WIDTH, lay_out};
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +38,17 @@ pub fn print_policy(file: &PolicyFile) -> String {
 /// One rule with its `;`, without a line end.
 pub fn print_rule(rule: &Rule) -> String {
     let mut out = Out::default();
+    out.rule(rule);
+    out.text
+}
+
+/// One rule as Cedar reads it: the scope in full, and nothing that only our grammar is lenient about.
+/// The rule has no temporal block and no call of a provider left.
+pub fn print_cedar_rule(rule: &Rule) -> String {
+    let mut out = Out {
+        cedar: true,
+        ..Out::default()
+    };
     out.rule(rule);
     out.text
 }
@@ -73,6 +89,12 @@ const BROKEN: &str = "<unreadable>";
 #[derive(Default)]
 struct Out {
     text: String,
+    /// Only what Cedar's own parser reads.
+    cedar: bool,
+    /// Blanks before the text of a new line.
+    indent: usize,
+    /// Where lines are to be broken; without it everything stays on one.
+    layout: Option<layout::Layout>,
 }
 
 impl Out {
@@ -134,43 +156,89 @@ impl Out {
     // ------------------------------------------------------------------------- rules and macros
 
     fn rule(&mut self, rule: &Rule) {
-        for annotation in &rule.annotations {
+        for (index, annotation) in self.annotations(rule).into_iter().enumerate() {
+            if index > 0 {
+                self.line(annotation.span.start);
+            }
             self.annotation(annotation);
-            self.push("\n");
+        }
+        if !self.text.is_empty() {
+            self.line(rule.effect_span.start);
         }
         self.push(match rule.effect {
-            Effect::Permit => "permit(",
-            Effect::Forbid => "forbid(",
+            Effect::Permit => "permit",
+            Effect::Forbid => "forbid",
         });
-        self.list(&rule.scope.heads, Out::head);
-        self.push(")");
+        self.scope(&rule.scope);
         for clause in &rule.clauses {
-            self.push(match clause.kind {
-                ClauseKind::When => "\nwhen ",
-                ClauseKind::Unless => "\nunless ",
-            });
-            match &clause.body {
-                ClauseBody::Expr(expr) => {
-                    self.push(if clause.guardrails {
-                        "guardrails { "
-                    } else {
-                        "{ "
-                    });
-                    self.expr(expr);
-                    self.push(" }");
-                }
-                ClauseBody::Temporal(block) => self.block(block),
-            }
+            self.line(clause.span.start);
+            self.clause(clause);
         }
         self.push(";");
     }
 
-    fn head(&mut self, head: &Head) {
-        self.push(match head.var {
-            ScopeVar::Principal => "principal",
-            ScopeVar::Action => "action",
-            ScopeVar::Resource => "resource",
+    /// Cedar takes no annotation twice; of two, the last one counts.
+    fn annotations<'r>(&self, rule: &'r Rule) -> Vec<&'r Annotation> {
+        let all = rule.annotations.iter().enumerate();
+        all.filter(|(at, note)| {
+            let later = rule.annotations.iter().skip(at + 1);
+            !self.cedar
+                || !later
+                    .into_iter()
+                    .any(|other| other.key.text == note.key.text)
+        })
+        .map(|(_, note)| note)
+        .collect()
+    }
+
+    fn scope(&mut self, scope: &Scope) {
+        if self.cedar {
+            self.push("(");
+            for (var, after) in [
+                (ScopeVar::Principal, ", "),
+                (ScopeVar::Action, ", "),
+                (ScopeVar::Resource, ")"),
+            ] {
+                match scope.head(var) {
+                    Some(head) => self.head(head),
+                    None => self.push(scope_var(var)),
+                }
+                self.push(after);
+            }
+            return;
+        }
+        if self.layout.is_some() {
+            self.push(" ");
+        }
+        self.enclosed(
+            "(",
+            ")",
+            scope.span,
+            &scope.heads,
+            |head| head.span,
+            Out::head,
+        );
+    }
+
+    fn clause(&mut self, clause: &Clause) {
+        let fits = self.fits(clause.span, |out| out.clause(clause));
+        self.push(match clause.kind {
+            ClauseKind::When => "when ",
+            ClauseKind::Unless => "unless ",
         });
+        match &clause.body {
+            ClauseBody::Expr(expr) => {
+                if clause.guardrails && !self.cedar {
+                    self.push("guardrails ");
+                }
+                self.braced(fits, clause.span, expr.span, |out| out.expr(expr));
+            }
+            ClauseBody::Temporal(block) => self.block(block),
+        }
+    }
+
+    fn head(&mut self, head: &Head) {
+        self.push(scope_var(head.var));
         match &head.constraint {
             Constraint::Any => {}
             Constraint::Eq(target) => {
@@ -217,20 +285,41 @@ impl Out {
         self.push(&definition.name.text);
         self.push("(");
         self.list(&definition.params, Out::param);
-        self.push(") {\n  ");
-        match &definition.body {
-            MacroBody::Expr(expr) => self.expr(expr),
-            MacroBody::Cond(cond) => self.cond(cond),
-            MacroBody::Value(term) => self.value(term),
-            MacroBody::Broken => self.push(BROKEN),
-        }
-        self.push("\n};");
+        self.push(") ");
+        let body = match &definition.body {
+            MacroBody::Expr(expr) => expr.span,
+            MacroBody::Cond(cond) => cond.span,
+            MacroBody::Value(term) => term.span,
+            MacroBody::Broken => definition.span,
+        };
+        // Before the closing brace and the `;`.
+        let inside = Span {
+            end: definition.span.end.saturating_sub(1),
+            ..definition.span
+        };
+        self.braced(false, inside, body, |out| match &definition.body {
+            MacroBody::Expr(expr) => out.expr(expr),
+            MacroBody::Cond(cond) => out.cond(cond),
+            MacroBody::Value(term) => out.value(term),
+            MacroBody::Broken => out.push(BROKEN),
+        });
+        self.push(";");
     }
 
     fn block(&mut self, block: &Temporal) {
-        self.push("temporal { ");
-        self.cond(&block.body);
-        self.push(" }");
+        let fits = self.fits(block.span, |out| out.block(block));
+        self.push("temporal ");
+        self.braced(fits, block.span, block.body.span, |out| {
+            out.cond(&block.body)
+        });
+    }
+}
+
+fn scope_var(var: ScopeVar) -> &'static str {
+    match var {
+        ScopeVar::Principal => "principal",
+        ScopeVar::Action => "action",
+        ScopeVar::Resource => "resource",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{BROKEN, Out, compare_op, sum_op};
 use crate::ast::*;
+use crate::span::Span;
 
 /// How tightly an expression holds together, loosest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,9 @@ fn level(expr: &Expr) -> Level {
 
 impl Out {
     pub(super) fn expr(&mut self, expr: &Expr) {
+        if !self.fits(expr.span, |out| out.expr(expr)) && self.broken_expr(expr) {
+            return;
+        }
         match &expr.kind {
             ExprKind::Bool(value) => self.push(if *value { "true" } else { "false" }),
             ExprKind::Long(value) => self.push(&value.to_string()),
@@ -49,23 +53,22 @@ impl Out {
             ExprKind::Entity(entity) => self.entity(entity),
             ExprKind::Slot(name) => self.param(name),
             ExprKind::Set(all) => {
-                self.push("[");
-                self.list(all, Out::expr);
-                self.push("]");
+                self.enclosed("[", "]", expr.span, all, |part| part.span, Out::expr);
             }
             ExprKind::Record(fields) if fields.is_empty() => self.push("{}"),
             ExprKind::Record(fields) => {
-                self.push("{ ");
-                self.list(fields, |out, field| {
-                    if field.key.quoted {
-                        out.string(&field.key.name);
-                    } else {
-                        out.push(&field.key.name);
-                    }
-                    out.push(": ");
-                    out.expr(&field.value);
-                });
-                self.push(" }");
+                self.enclosed(
+                    "{ ",
+                    " }",
+                    expr.span,
+                    fields,
+                    |field| field.key.span,
+                    |out, field| {
+                        out.attr(&field.key);
+                        out.push(": ");
+                        out.expr(&field.value);
+                    },
+                );
             }
             ExprKind::If { test, yes, no } => {
                 self.push("if ");
@@ -81,6 +84,9 @@ impl Out {
                 self.relation(left, compare_op(*op), right);
             }
             ExprKind::In { left, right } => self.relation(left, " in ", right),
+            ExprKind::Has { target, path } if self.cedar && path.len() > 1 => {
+                self.has_chain(target, path);
+            }
             ExprKind::Has { target, path } => {
                 self.at_least(target, Level::Sum);
                 self.push(" has ");
@@ -88,11 +94,7 @@ impl Out {
                     if index > 0 {
                         self.push(".");
                     }
-                    if attr.quoted {
-                        self.string(&attr.name);
-                    } else {
-                        self.push(&attr.name);
-                    }
+                    self.attr(attr);
                 }
             }
             ExprKind::Like { target, pattern } => {
@@ -126,16 +128,17 @@ impl Out {
             ExprKind::Not(operand) => {
                 self.push("!");
                 match operand.kind {
-                    ExprKind::Not(_) => self.expr(operand),
+                    // Cedar takes four signs in a row at most.
+                    ExprKind::Not(_) if !self.cedar => self.expr(operand),
                     _ => self.at_least(operand, Level::Member),
                 }
             }
             ExprKind::Neg(operand) => {
                 self.push("-");
                 match operand.kind {
-                    ExprKind::Neg(_) => self.expr(operand),
+                    ExprKind::Neg(_) if !self.cedar => self.expr(operand),
                     // Two signs: the inner one is the literal's.
-                    ExprKind::Long(value) if value < 0 => self.expr(operand),
+                    ExprKind::Long(value) if value < 0 && !self.cedar => self.expr(operand),
                     // Without parentheses the sign would be the literal's.
                     ExprKind::Long(_) => self.parens(operand),
                     _ => self.at_least(operand, Level::Member),
@@ -143,34 +146,130 @@ impl Out {
             }
             ExprKind::Attr { target, attr } => {
                 self.at_least(target, Level::Member);
-                if attr.quoted {
-                    self.push("[");
-                    self.string(&attr.name);
-                    self.push("]");
-                } else {
-                    self.push(".");
-                    self.push(&attr.name);
-                }
+                self.access(attr);
             }
             ExprKind::Method { target, name, args } => {
                 self.at_least(target, Level::Member);
                 self.push(".");
                 self.push(&name.text);
-                self.args(args);
+                self.args(args, expr.span);
             }
             ExprKind::Call { name, args } => {
                 self.name(name);
-                self.args(args);
+                self.args(args, expr.span);
             }
             ExprKind::Temporal(block) => self.block(block),
             ExprKind::Error => self.push(BROKEN),
         }
     }
 
-    fn args(&mut self, args: &[Expr]) {
+    /// A word where the author wrote one and it can stand for itself, else a string.
+    fn attr(&mut self, attr: &Attr) {
+        if attr.quoted || (self.cedar && reserved(&attr.name)) {
+            self.string(&attr.name);
+        } else {
+            self.push(&attr.name);
+        }
+    }
+
+    fn access(&mut self, attr: &Attr) {
+        if attr.quoted || (self.cedar && reserved(&attr.name)) {
+            self.push("[");
+            self.string(&attr.name);
+            self.push("]");
+        } else {
+            self.push(".");
+            self.push(&attr.name);
+        }
+    }
+
+    /// `x has a && x.a has b`, which is what `x has a.b` means.
+    fn has_chain(&mut self, target: &Expr, path: &[Attr]) {
         self.push("(");
-        self.list(args, Out::expr);
+        for (index, attr) in path.iter().enumerate() {
+            if index > 0 {
+                self.push(" && ");
+            }
+            self.at_least(target, Level::Member);
+            for before in path.iter().take(index) {
+                self.access(before);
+            }
+            self.push(" has ");
+            self.attr(attr);
+        }
         self.push(")");
+    }
+
+    fn args(&mut self, args: &[Expr], call: Span) {
+        self.enclosed("(", ")", call, args, |arg| arg.span, Out::expr);
+    }
+
+    /// Lays an expression out that is too wide for its line. False where it has no better place to break
+    /// than its parts have.
+    fn broken_expr(&mut self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::If { test, yes, no } => {
+                for (index, (word, part)) in [("if ", test), ("then ", yes), ("else ", no)]
+                    .into_iter()
+                    .enumerate()
+                {
+                    if index > 0 {
+                        self.line(part.span.start);
+                    }
+                    self.push(word);
+                    self.indented(|out| out.expr(part));
+                }
+            }
+            ExprKind::Or(all) => self.broken_operands(all, "|| ", Level::And),
+            ExprKind::And(all) => self.broken_operands(all, "&& ", Level::Relation),
+            ExprKind::Product(all) => self.broken_operands(all, "* ", Level::Unary),
+            ExprKind::Sum { first, rest } => {
+                self.at_least(first, Level::Product);
+                for (op, operand) in rest {
+                    self.line(operand.span.start);
+                    self.push(sum_op(*op).trim_start());
+                    self.at_least(operand, Level::Product);
+                }
+            }
+            ExprKind::Compare { op, left, right } => {
+                self.broken_relation(left, compare_op(*op), right);
+            }
+            ExprKind::In { left, right } => self.broken_relation(left, " in ", right),
+            _ => return false,
+        }
+        true
+    }
+
+    fn broken_operands(&mut self, all: &[Expr], operator: &str, least: Level) {
+        for (index, operand) in all.iter().enumerate() {
+            if index > 0 {
+                self.line(operand.span.start);
+                self.push(operator);
+            }
+            self.at_least(operand, least);
+        }
+    }
+
+    fn broken_relation(&mut self, left: &Expr, operator: &str, right: &Expr) {
+        self.relation_left(left);
+        // What has brackets breaks inside them.
+        let bracketed = matches!(
+            right.kind,
+            ExprKind::Set(_)
+                | ExprKind::Record(_)
+                | ExprKind::Call { .. }
+                | ExprKind::Method { .. }
+        );
+        if bracketed {
+            self.push(operator);
+            self.at_least(right, Level::Sum);
+        } else {
+            self.indented(|out| {
+                out.line(right.span.start);
+                out.push(operator.trim_start());
+                out.at_least(right, Level::Sum);
+            });
+        }
     }
 
     fn operands(&mut self, all: &[Expr], operator: &str, least: Level) {
@@ -183,11 +282,16 @@ impl Out {
     }
 
     /// Relations chain to the left.
-    fn relation(&mut self, left: &Expr, operator: &str, right: &Expr) {
+    fn relation_left(&mut self, left: &Expr) {
         match left.kind {
-            ExprKind::Compare { .. } | ExprKind::In { .. } => self.expr(left),
+            // Cedar takes one relation at a time.
+            ExprKind::Compare { .. } | ExprKind::In { .. } if !self.cedar => self.expr(left),
             _ => self.at_least(left, Level::Sum),
         }
+    }
+
+    fn relation(&mut self, left: &Expr, operator: &str, right: &Expr) {
+        self.relation_left(left);
         self.push(operator);
         self.at_least(right, Level::Sum);
     }
@@ -201,8 +305,15 @@ impl Out {
     }
 
     fn parens(&mut self, expr: &Expr) {
-        self.push("(");
-        self.expr(expr);
-        self.push(")");
+        let fits = self.fits(expr.span, |out| out.parens(expr));
+        self.parenthesised(fits, expr.span.start, |out| out.expr(expr));
     }
+}
+
+/// Words that Cedar does not take as the name of an attribute without quotes.
+fn reserved(word: &str) -> bool {
+    const WORDS: [&str; 10] = [
+        "true", "false", "if", "then", "else", "in", "is", "like", "has", "__cedar",
+    ];
+    WORDS.contains(&word)
 }

@@ -2,15 +2,17 @@
 
 use super::{BROKEN, Out, compare_op, sum_op};
 use crate::ast::*;
+use crate::span::Span;
 
 impl Out {
     pub(super) fn cond(&mut self, cond: &Cond) {
+        let broken = !self.fits(cond.span, |out| out.cond(cond));
         match &cond.kind {
             CondKind::And(all) => {
                 let last = all.len().saturating_sub(1);
                 for (index, conjunct) in all.iter().enumerate() {
                     if index > 0 {
-                        self.push(" && ");
+                        self.separate(broken, conjunct.span.start, " && ");
                     }
                     match conjunct.kind {
                         CondKind::And(_) => self.cond_parens(conjunct),
@@ -29,7 +31,7 @@ impl Out {
                     CondKind::Not(_) => self.cond(left),
                     _ => self.atom(left),
                 }
-                self.push(" since ");
+                self.separate(broken, window.span.start, " since ");
                 self.within(window);
                 self.atom(right);
             }
@@ -76,14 +78,14 @@ impl Out {
                 self.push("::");
                 self.push(&matcher.event.kind.text);
                 for group in &matcher.groups {
-                    self.fields(group);
+                    self.fields(group, matcher.span);
                 }
             }
             CondKind::Call(call) => self.macro_call(call),
             CondKind::Param { name, injected } => {
                 self.param(name);
                 if !injected.is_empty() {
-                    self.fields(injected);
+                    self.fields(injected, cond.span);
                 }
             }
             CondKind::Error => self.push(BROKEN),
@@ -91,9 +93,8 @@ impl Out {
     }
 
     fn cond_parens(&mut self, cond: &Cond) {
-        self.push("(");
-        self.cond(cond);
-        self.push(")");
+        let fits = self.fits(cond.span, |out| out.cond_parens(cond));
+        self.parenthesised(fits, cond.span.start, |out| out.cond(cond));
     }
 
     /// An operand of the unary and binary operators: parenthesised unless it is of one piece.
@@ -151,29 +152,52 @@ impl Out {
         }
     }
 
-    fn fields(&mut self, fields: &[FieldPattern]) {
+    fn fields(&mut self, fields: &[FieldPattern], within: Span) {
         if fields.is_empty() {
             self.push("{}");
             return;
         }
-        self.push("{ ");
-        self.list(fields, |out, field| {
-            out.words(&field.path);
-            out.push(": ");
-            out.term(&field.term);
-        });
-        self.push(" }");
+        let span = match (fields.first(), fields.last()) {
+            // Of several groups of braces, these.
+            (Some(first), Some(last)) => Span {
+                start: first.span.start,
+                end: last.span.end.saturating_add(1).min(within.end),
+            },
+            _ => within,
+        };
+        self.enclosed(
+            "{ ",
+            " }",
+            span,
+            fields,
+            |field| field.span,
+            |out, field| {
+                out.words(&field.path);
+                out.push(": ");
+                out.term(&field.term);
+            },
+        );
     }
 
     fn macro_call(&mut self, call: &MacroCall) {
         self.push(&call.name.text);
-        self.push("(");
-        self.list(&call.args, |out, arg| match arg {
-            CallArg::Window(window) => out.window(window),
-            CallArg::Cond(cond) => out.cond(cond),
-            CallArg::Term(term) => out.term(term),
-        });
-        self.push(")");
+        let place = |arg: &CallArg| match arg {
+            CallArg::Window(window) => window.span,
+            CallArg::Cond(cond) => cond.span,
+            CallArg::Term(term) => term.span,
+        };
+        self.enclosed(
+            "(",
+            ")",
+            call.span,
+            &call.args,
+            place,
+            |out, arg| match arg {
+                CallArg::Window(window) => out.window(window),
+                CallArg::Cond(cond) => out.cond(cond),
+                CallArg::Term(term) => out.term(term),
+            },
+        );
     }
 
     /// A term that nothing stands beside: an aggregate needs no parentheses.
@@ -185,6 +209,7 @@ impl Out {
     }
 
     fn aggregate(&mut self, aggregate: &Aggregate) {
+        let broken = !self.fits(aggregate.span, |out| out.aggregate(aggregate));
         match &aggregate.op {
             AggregateOp::Count => self.push("count"),
             AggregateOp::Sum(var) => {
@@ -194,8 +219,16 @@ impl Out {
         }
         self.push(" for ");
         self.list(&aggregate.binders, Out::binder);
-        self.push(". where ");
-        self.cond(&aggregate.body);
+        if broken {
+            self.push(". where");
+            self.indented(|out| {
+                out.line(aggregate.body.span.start);
+                out.cond(&aggregate.body);
+            });
+        } else {
+            self.push(". where ");
+            self.cond(&aggregate.body);
+        }
     }
 
     pub(super) fn term(&mut self, term: &Term) {
@@ -210,9 +243,7 @@ impl Out {
             }
             TermKind::Entity(entity) => self.entity(entity),
             TermKind::Array(all) => {
-                self.push("[");
-                self.list(all, Out::term);
-                self.push("]");
+                self.enclosed("[", "]", term.span, all, |part| part.span, Out::term);
             }
             TermKind::Context(path) => {
                 self.push("context.");
@@ -231,9 +262,8 @@ impl Out {
             TermKind::Wildcard => self.push("*"),
             TermKind::Var(var) => self.var(var),
             TermKind::Aggregate(aggregate) => {
-                self.push("(");
-                self.aggregate(aggregate);
-                self.push(")");
+                let fits = self.fits(term.span, |out| out.term(term));
+                self.parenthesised(fits, aggregate.span.start, |out| out.aggregate(aggregate));
             }
             TermKind::Sum { first, rest } => {
                 self.summand(first);

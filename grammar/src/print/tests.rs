@@ -30,6 +30,14 @@ fn same<T: Debug>(tree: &T, text: &str, parsed: &Parsed<T>) -> Result<(), TestCa
     Ok(())
 }
 
+fn laid_out(parsed: &Parsed<PolicyFile>, text: &str) -> String {
+    let items = parsed.tree.items.iter();
+    let texts: Vec<String> = items
+        .filter_map(|item| lay_out(item, text, &parsed.trivia))
+        .collect();
+    texts.join("\n\n")
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -49,6 +57,16 @@ proptest! {
     fn policies_are_read_back(tree in policies::policy()) {
         let text = print_policy(&tree);
         same(&tree, &text, &parse_policy(&text))?;
+    }
+
+    /// Broken lines do not change the tree, and laying out again changes nothing.
+    #[test]
+    fn laid_out_policies_are_read_back(tree in policies::policy()) {
+        let text = print_policy(&tree);
+        let parsed = parse_policy(&text);
+        let again = laid_out(&parsed, &text);
+        same(&tree, &again, &parse_policy(&again))?;
+        prop_assert_eq!(&laid_out(&parse_policy(&again), &again), &again);
     }
 
     #[test]
