@@ -273,6 +273,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn closing_waits_for_a_client_that_is_still_sending() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let close = |server| tokio::spawn(async move { Guarded::new(server).shutdown().await });
+            let (mut client, server) = tokio::io::duplex(64);
+            let closing = close(server);
+            client
+                .write_all(&[b'x'; 10_000])
+                .await
+                .expect("it reads on");
+            drop(client);
+            closing.await.unwrap().unwrap();
+            // But not for ever.
+            let (mut client, server) = tokio::io::duplex(64);
+            let closing = close(server);
+            while client.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(super::LINGER / 10).await;
+            }
+            closing.await.unwrap().unwrap();
+        });
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1500))]
         #[test]

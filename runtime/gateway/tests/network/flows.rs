@@ -557,3 +557,22 @@ fn an_ended_listener_serves_nobody() {
         std::net::TcpStream::connect(address).is_err()
     });
 }
+
+#[test]
+fn an_answer_with_a_thousand_addresses_is_cut() {
+    let world = Setup::default().start();
+    let many = (0..1000_u16).map(|n| format!("8.8.{}.{}", n / 200, n % 200).parse().unwrap());
+    let answer = std::iter::once("8.8.0.0".parse().unwrap()).chain(many);
+    world
+        .names
+        .answers
+        .lock()
+        .unwrap()
+        .insert("api.test".into(), answer.collect());
+    let said = world.connect("api.test:443").unwrap_err();
+    assert!(said.starts_with("HTTP/1.1 502"), "{said}");
+    let mut dialled = world.cables.dialled.lock().unwrap().clone();
+    assert_eq!(dialled.len(), 16);
+    dialled.dedup();
+    assert_eq!(dialled.len(), 16);
+}
