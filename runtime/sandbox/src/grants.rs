@@ -4,13 +4,15 @@
 mod tests;
 
 use crate::floor::{self, Class, Enclosed};
-use crate::host::{Host, Kind};
+use crate::host::{Host, Kind, Platform};
 use crate::spec::{Grants, Role};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 /// One of the lists of a `filesystem` table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum List {
     Read,
     Write,
@@ -242,6 +244,10 @@ pub fn exposures(grants: &Grants, homes: &[PathBuf]) -> Vec<Exposure> {
 /// Scratch directories every sandbox has of its own; grants may lie inside.
 pub const SCRATCH: [&str; 2] = ["/tmp", "/dev/shm"];
 
+/// A second name that macOS gives to every path outside the system volume, of which the kernel's own
+/// spelling of a path never makes use.
+pub const DATA_VOLUME: &str = "/System/Volumes/Data";
+
 /// Device files a grant may name.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
@@ -306,6 +312,14 @@ fn standing(entry: &Path, list: List, host: &Host) -> Option<Refusal> {
     if spelled.as_os_str() != entry.as_os_str() {
         return Some(Refusal::NotCanonical { canonical: spelled });
     }
+    let mac = host.platform == Platform::MacOs;
+    if let Ok(rest) = entry.strip_prefix(DATA_VOLUME)
+        && mac
+    {
+        return Some(Refusal::NotCanonical {
+            canonical: Path::new("/").join(rest),
+        });
+    }
     let mut walked = PathBuf::new();
     for component in entry.components() {
         walked.push(component);
@@ -325,8 +339,14 @@ fn standing(entry: &Path, list: List, host: &Host) -> Option<Refusal> {
         });
     }
     let Some(node) = host.files.node(entry) else {
-        return Some(Refusal::Missing);
+        // A profile denies a name; a mask needs a file to lie on.
+        return (!mac || list != List::Deny).then_some(Refusal::Missing);
     };
+    if let Some(canonical) = host.files.spelling(entry).filter(|_| mac)
+        && canonical.as_os_str() != entry.as_os_str()
+    {
+        return Some(Refusal::NotCanonical { canonical });
+    }
     match (list, &node.kind) {
         (_, Kind::CharDevice) if DEVICES.iter().any(|device| entry == Path::new(device)) => None,
         (List::Deny, _) => None,
@@ -358,6 +378,12 @@ fn reach(entry: &Path, list: List, grants: &Grants, host: &Host) -> Option<Refus
             path: PathBuf::from(floor.path),
         });
     }
+    if host.platform == Platform::MacOs && Path::new(DATA_VOLUME).starts_with(entry) {
+        return Some(Refusal::Forbidden {
+            class: Class::WholeFilesystem,
+            path: DATA_VOLUME.into(),
+        });
+    }
     let device = DEVICES.iter().any(|device| entry == Path::new(device));
     for own in ["/dev", "/dev/shm"].map(Path::new) {
         let inside_scratch = entry.starts_with("/dev/shm") && entry != Path::new("/dev/shm");
@@ -371,6 +397,9 @@ fn reach(entry: &Path, list: List, grants: &Grants, host: &Host) -> Option<Refus
         if inside || above {
             return Some(Refusal::CredentialStore { store });
         }
+    }
+    if host.platform == Platform::MacOs {
+        return None;
     }
     if list == List::List && host.landlock == 0 {
         return Some(Refusal::NeedsLandlock);

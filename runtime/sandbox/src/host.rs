@@ -11,6 +11,7 @@ use std::sync::Arc;
 /// The machine and the caller, as seen by [`crate::plan::plan`].
 #[derive(Clone)]
 pub struct Host {
+    pub platform: Platform,
     /// The caller's ids.
     pub uid: u32,
     pub gid: u32,
@@ -26,6 +27,23 @@ pub struct Host {
     pub files: Arc<dyn Files + Send + Sync>,
 }
 
+/// Which back end confines, and so what a grant can mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Platform {
+    /// A view of mounts, Landlock and seccomp.
+    Linux,
+    /// A Seatbelt profile over the host's own tree.
+    MacOs,
+}
+
+impl Platform {
+    pub const HERE: Platform = if cfg!(target_os = "macos") {
+        Platform::MacOs
+    } else {
+        Platform::Linux
+    };
+}
+
 /// The host's files, never followed through a symbolic link.
 pub trait Files {
     fn node(&self, path: &Path) -> Option<Node>;
@@ -33,6 +51,11 @@ pub trait Files {
     fn closure(&self, program: &Path, search: &str) -> Vec<PathBuf>;
     /// A set-uid or set-gid program at or under `path`.
     fn set_id_program(&self, path: &Path) -> Option<PathBuf>;
+    /// The one spelling the kernel has for `path`, where it can be told: on a file system that ignores
+    /// case many spellings name one file.
+    fn spelling(&self, _path: &Path) -> Option<PathBuf> {
+        None
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +92,7 @@ impl Host {
         homes.dedup();
         let (uid, gid) = caller();
         Host {
+            platform: Platform::HERE,
             uid,
             gid,
             run_as: None,
@@ -151,6 +175,10 @@ impl Files for Machine {
     #[cfg(not(unix))]
     fn node(&self, _path: &Path) -> Option<Node> {
         None
+    }
+
+    fn spelling(&self, path: &Path) -> Option<PathBuf> {
+        std::fs::canonicalize(path).ok()
     }
 
     fn closure(&self, program: &Path, search: &str) -> Vec<PathBuf> {

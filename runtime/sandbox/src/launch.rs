@@ -1,5 +1,6 @@
 //! How a launch can fail, and how a process ended: the same on every platform. All text is made here.
 
+use crate::seatbelt::ProfileRefusal;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
@@ -63,6 +64,7 @@ pub enum Step {
     Landlock,
     Seccomp,
     Attest,
+    PrivateDirectory,
     Execute,
 }
 
@@ -108,6 +110,7 @@ impl Step {
             Step::Landlock => "applying Landlock",
             Step::Seccomp => "installing the seccomp filter",
             Step::Attest => "reading back what is enforced",
+            Step::PrivateDirectory => "making the sandbox's private directory",
             Step::Execute => "executing the program",
         }
     }
@@ -142,6 +145,8 @@ impl Step {
 pub enum LaunchError {
     /// This platform has no launcher.
     Unsupported,
+    /// No profile can be written for the plan.
+    Profile(ProfileRefusal),
     /// The launcher itself could not be started.
     Spawn(io::Error),
     /// A step of the launcher failed.
@@ -166,6 +171,7 @@ impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LaunchError::Unsupported => write!(f, "this platform has no sandbox launcher yet"),
+            LaunchError::Profile(refusal) => write!(f, "the sandbox was not made: {refusal}"),
             LaunchError::Spawn(error) => {
                 write!(f, "the sandbox launcher could not be started: {error}")
             }

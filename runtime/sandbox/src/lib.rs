@@ -10,18 +10,23 @@ pub mod host;
 pub mod launch;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(unix)]
+pub mod macos;
 pub mod plan;
+pub mod seatbelt;
 pub mod spec;
 
 pub use launch::{ExitStatus, LaunchError};
 #[cfg(target_os = "linux")]
 pub use linux::{Child, Signaller, is_launcher, launch, launcher_main};
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
+pub use macos::{Child, Signaller, is_launcher, launch, launcher_main};
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub use unsupported::{Child, Signaller, is_launcher, launch, launcher_main};
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported {
-    //! A platform whose launcher is not written yet: everything type-checks and nothing runs.
+    //! A platform without a back end: everything type-checks and nothing runs.
 
     use crate::launch::{ExitStatus, LaunchError};
     use crate::plan::SandboxPlan;

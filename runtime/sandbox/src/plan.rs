@@ -1,17 +1,21 @@
 //! A process spec made into a plan: pure data, the same for equal specs and hosts, applied by a back end.
 
+mod links;
+mod paths;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
 use crate::grants::{self, GrantRefusal, List};
-use crate::host::{Host, Identity, Kind};
+use crate::host::{Host, Identity, Kind, Platform};
 use crate::spec::{ProcessSpec, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
+
+pub use paths::{Granted, Paths, Program};
 
 /// Everything a launcher does, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +42,9 @@ pub struct SandboxPlan {
     /// What is reachable besides the grants.
     pub minimum: Vec<Reach>,
     pub notes: Vec<Note>,
+    /// What a Seatbelt profile is made from, on a host that confines by paths. Such a host has no `view`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Paths>,
 }
 
 /// The ids inside, equal to those outside, and whether they must be taken first.
@@ -298,17 +305,31 @@ pub fn plan(spec: &ProcessSpec, host: &Host) -> Result<SandboxPlan, PlanRefusal>
             reasons,
         });
     }
-    let built = view::build(spec, host).map_err(|reasons| PlanRefusal {
+    let refused = |reasons| PlanRefusal {
         process: spec.name.clone(),
         reasons,
-    })?;
+    };
+    let (built, paths) = match host.platform {
+        Platform::Linux => (view::build(spec, host).map_err(refused)?, None),
+        Platform::MacOs => {
+            let (paths, minimum, notes) = paths::build(spec, host).map_err(refused)?;
+            let built = view::Built {
+                mounts: Vec::new(),
+                cells: BTreeMap::new(),
+                minimum,
+                notes,
+            };
+            (built, Some(paths))
+        }
+    };
     let take = host.run_as.filter(|_| host.uid == 0);
     let (uid, gid) = take.unwrap_or((host.uid, host.gid));
     let mut notes = built.notes;
     if uid == 0 {
         notes.push(Note::RunsAsRoot);
     }
-    if host.landlock == 0 {
+    let landlock = host.landlock > 0 && host.platform == Platform::Linux;
+    if !landlock && host.platform == Platform::Linux {
         notes.push(Note::NoLandlock);
     }
     Ok(SandboxPlan {
@@ -335,13 +356,14 @@ pub fn plan(spec: &ProcessSpec, host: &Host) -> Result<SandboxPlan, PlanRefusal>
         },
         listeners: spec.listeners.clone(),
         seccomp: SeccompProfile::Workload,
-        landlock: (host.landlock > 0).then_some(Landlock {
+        landlock: landlock.then_some(Landlock {
             abi: host.landlock,
             cells: built.cells,
         }),
         view: built.mounts,
         minimum: built.minimum,
         notes,
+        paths,
     })
 }
 

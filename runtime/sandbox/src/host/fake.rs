@@ -1,6 +1,6 @@
 //! A host made of a list of paths, for tests.
 
-use super::{Files, Host, Identity, Kind, Node};
+use super::{Files, Host, Identity, Kind, Node, Platform};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub struct Fake {
     nodes: BTreeMap<PathBuf, Node>,
     closures: BTreeMap<PathBuf, Vec<PathBuf>>,
+    spellings: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl Fake {
@@ -60,6 +61,12 @@ impl Fake {
         self
     }
 
+    /// The file at `path` is called otherwise by the kernel.
+    pub fn spelled(mut self, path: &str, canonical: &str) -> Fake {
+        self.spellings.insert(path.into(), canonical.into());
+        self
+    }
+
     pub fn fifo(mut self, path: &str) -> Fake {
         self.put(path, Kind::Fifo, 0o644);
         self
@@ -95,9 +102,49 @@ impl Fake {
         fake
     }
 
+    /// A Mac: the links into `/private`, the system's trees, and a program or two.
+    pub fn mac() -> Fake {
+        let mut fake = Fake::default()
+            .link("/etc", "private/etc")
+            .link("/var", "private/var")
+            .link("/tmp", "private/tmp")
+            .directory("/private/etc/ssl")
+            .directory("/private/var/db/timezone")
+            .directory("/private/tmp")
+            .link(
+                "/private/etc/localtime",
+                "/var/db/timezone/zoneinfo/Etc/UTC",
+            )
+            .file("/private/var/db/timezone/zoneinfo/Etc/UTC")
+            .directory("/System/Library")
+            .directory("/usr/lib")
+            .directory("/usr/share/zoneinfo")
+            .program("/bin/sh", 0o755, &[])
+            .program("/usr/bin/env", 0o755, &[])
+            .program("/usr/bin/git", 0o755, &[])
+            .program("/usr/bin/sudo", 0o4755, &[])
+            .directory("/Users/me");
+        for device in ["null", "zero", "random", "urandom"] {
+            fake = fake.device(&format!("/dev/{device}"));
+        }
+        fake
+    }
+
+    /// A Mac of an ordinary user whose home is `/Users/me`.
+    pub fn mac_host(self) -> Host {
+        Host {
+            platform: Platform::MacOs,
+            uid: 501,
+            gid: 20,
+            homes: vec!["/Users/me".into()],
+            ..self.host(0)
+        }
+    }
+
     /// A host of an ordinary user whose home is `/home/me`.
     pub fn host(self, landlock: u32) -> Host {
         Host {
+            platform: Platform::Linux,
             uid: 1000,
             gid: 1000,
             run_as: None,
@@ -112,6 +159,10 @@ impl Fake {
 impl Files for Fake {
     fn node(&self, path: &Path) -> Option<Node> {
         self.nodes.get(path).cloned()
+    }
+
+    fn spelling(&self, path: &Path) -> Option<PathBuf> {
+        self.spellings.get(path).cloned()
     }
 
     fn closure(&self, program: &Path, _search: &str) -> Vec<PathBuf> {

@@ -2,13 +2,14 @@
 
 mod programs;
 
+use super::links::{MOST_LINKS, Walk, beyond, first_link};
 use super::{Access, Mount, Note, Reach, Reason, Right};
 use crate::floor::{self, Enclosed};
 use crate::grants::{List, SCRATCH};
 use crate::host::{Host, Kind, Node};
 use crate::spec::{ProcessSpec, Role};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 pub(super) struct Built {
     pub mounts: Vec<Mount>,
@@ -63,18 +64,6 @@ enum Entry {
         source: PathBuf,
         node: Node,
         access: Access,
-    },
-}
-
-/// As many links as the kernel follows.
-const MOST_LINKS: usize = 40;
-
-enum Walk {
-    Real(PathBuf, Node),
-    Link {
-        at: PathBuf,
-        target: PathBuf,
-        rest: PathBuf,
     },
 }
 
@@ -497,14 +486,10 @@ impl View<'_> {
     fn expand(&mut self, path: &Path, show: bool) -> Option<(PathBuf, Node)> {
         let mut path = path.to_path_buf();
         for _ in 0..MOST_LINKS {
-            match self.first_link(&path)? {
+            match first_link(self.host, &path)? {
                 Walk::Real(real, node) => return Some((real, node)),
                 Walk::Link { at, target, rest } => {
-                    path = at
-                        .parent()
-                        .unwrap_or(Path::new("/"))
-                        .join(&target)
-                        .join(rest);
+                    path = beyond(&at, &target, &rest);
                     if show && self.cover(&at).is_none() {
                         self.entries.entry(at).or_insert(Entry::Link(target));
                     }
@@ -512,28 +497,6 @@ impl View<'_> {
             }
         }
         None
-    }
-
-    fn first_link(&self, path: &Path) -> Option<Walk> {
-        let mut at = PathBuf::from("/");
-        let mut components = path.components();
-        while let Some(component) = components.next() {
-            match component {
-                Component::RootDir | Component::Prefix(_) | Component::CurDir => {}
-                Component::ParentDir => {
-                    at.pop();
-                }
-                Component::Normal(name) => {
-                    at.push(name);
-                    if let Kind::Symlink(target) = self.host.files.node(&at)?.kind {
-                        let rest = components.as_path().to_path_buf();
-                        return Some(Walk::Link { at, target, rest });
-                    }
-                }
-            }
-        }
-        let node = self.host.files.node(&at)?;
-        Some(Walk::Real(at, node))
     }
 
     /// The mounts in order: outer before inner, masks last.

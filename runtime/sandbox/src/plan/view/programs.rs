@@ -3,6 +3,7 @@
 use super::{Entry, View};
 use crate::floor;
 use crate::host::{Kind, Node};
+use crate::plan::links;
 use crate::plan::{Access, Note, Reason, Right};
 use crate::spec::Role;
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ impl View<'_> {
         );
         let mut needed = BTreeSet::new();
         let search = self.spec.env.get("PATH").map_or("", String::as_str);
-        self.name(search);
+        self.name();
         for root in roots.iter().chain(self.spec.aliases.values()) {
             needed.extend(self.host.files.closure(root, search));
         }
@@ -52,21 +53,8 @@ impl View<'_> {
     }
 
     /// The name the program was found under, where that is a link to it: programs start themselves by it.
-    fn name(&mut self, search: &str) {
-        let Some(name) = self.spec.argv.first() else {
-            return;
-        };
-        let directories = search
-            .split(':')
-            .filter(|directory| directory.starts_with('/'));
-        let spelled: Vec<PathBuf> = if name.starts_with('/') {
-            vec![PathBuf::from(name)]
-        } else {
-            directories
-                .map(|directory| Path::new(directory).join(name))
-                .collect()
-        };
-        for path in spelled {
+    fn name(&mut self) {
+        for path in links::names(self.spec) {
             let leads_here = |found: &(PathBuf, Node)| found.0 == self.spec.program;
             if self.expand(&path, false).as_ref().is_some_and(leads_here) {
                 self.expand(&path, true);
@@ -98,14 +86,10 @@ impl View<'_> {
     /// `<prefix>/lib` of an interpreter `<prefix>/bin/name` installed outside the system's directories.
     fn libraries_beside(&mut self, program: &Path) {
         use Right::*;
-        let Some(bin) = program.parent().filter(|bin| bin.ends_with("bin")) else {
+        let Some(library) = links::library_beside(self.host, program) else {
             return;
         };
-        let Some(prefix) = bin.parent() else { return };
-        let encloses_home = self.host.homes.iter().any(|home| home.starts_with(prefix));
-        let ordinary = prefix.components().count() > 2 && !prefix.starts_with("/usr");
-        let library = prefix.join("lib");
-        if encloses_home || !ordinary || self.entries.contains_key(&library) {
+        if self.entries.contains_key(&library) {
             return;
         }
         if let Some(node) = self
