@@ -1,8 +1,11 @@
-//! What a program needs besides itself in order to start: `#!` interpreters, the ELF loader, libraries.
+//! What a program needs besides itself in order to start: `#!` interpreters, the loader, libraries.
 //!
-//! Only headers and the dynamic segment are read, never more than a few kilobytes: agent programs are
+//! Only headers and the tables of libraries are read, never more than a few kilobytes: agent programs are
 //! often hundreds of megabytes. `LD_LIBRARY_PATH` and the loader's configuration are not consulted.
 
+mod macho;
+
+use macho::Main;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,12 +19,13 @@ const LONGEST_TABLE: u64 = 1 << 20;
 pub fn program_closure(program: &Path, search: &str) -> Vec<PathBuf> {
     let mut seen = BTreeSet::from([program.to_path_buf()]);
     let mut found = Vec::new();
-    let mut waiting = vec![program.to_path_buf()];
-    while let Some(path) = waiting.pop() {
-        for next in needs(&path, search) {
+    let mut waiting = vec![(program.to_path_buf(), Main::default())];
+    while let Some((path, main)) = waiting.pop() {
+        let (nexts, main) = needs(&path, search, main);
+        for next in nexts {
             if seen.len() < MOST && seen.insert(next.clone()) {
                 found.push(next.clone());
-                waiting.push(next);
+                waiting.push((next, main.clone()));
             }
         }
     }
@@ -29,17 +33,18 @@ pub fn program_closure(program: &Path, search: &str) -> Vec<PathBuf> {
     found
 }
 
-fn needs(path: &Path, search: &str) -> Vec<PathBuf> {
-    let Ok(file) = File::open(path) else {
-        return Vec::new();
+fn needs(path: &Path, search: &str, main: Main) -> (Vec<PathBuf>, Main) {
+    // Opening a pipe would wait for whoever writes to it.
+    let Some(file) = path.is_file().then(|| File::open(path).ok()).flatten() else {
+        return (Vec::new(), main);
     };
     let head = read(&file, 0, 4096).unwrap_or_default();
     if head.starts_with(b"#!") {
-        script_needs(&head, search)
+        (script_needs(&head, search), main)
     } else if head.starts_with(b"\x7fELF") {
-        elf_needs(&file, &head, path).unwrap_or_default()
+        (elf_needs(&file, &head, path).unwrap_or_default(), main)
     } else {
-        Vec::new()
+        macho::needs(&file, &head, path, &main).unwrap_or((Vec::new(), main))
     }
 }
 

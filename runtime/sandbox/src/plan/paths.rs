@@ -46,7 +46,7 @@ pub struct Granted {
     pub identity: Identity,
 }
 
-/// A file that is executed or mapped.
+/// A file that is executed or mapped. A library is executed by no kernel, so that it need not be told apart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -174,8 +174,10 @@ fn programs(spec: &ProcessSpec, host: &Host) -> Vec<Program> {
         let Some(route) = route(host, path).filter(|route| route.node.kind == Kind::File) else {
             return;
         };
-        // A library path written into a binary must not open a credential store.
-        if floor::stores(&host.homes).any(|(store, _)| route.real.starts_with(store)) {
+        // A library path written into a binary must not open what no grant may.
+        if floor::hit(&route.real, List::ReadFile).is_some()
+            || floor::stores(&host.homes).any(|(store, _)| route.real.starts_with(store))
+        {
             return;
         }
         match found.iter_mut().find(|program| program.path == route.real) {
