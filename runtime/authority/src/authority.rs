@@ -261,8 +261,11 @@ impl Drop for Ticket {
 }
 
 /// How an action ended when nobody says: it may have happened, so it is a response, never an error.
-fn unknown_end(action: &str) -> Outcome {
-    match action.split(':').next() {
+fn unknown_end(action: &EntityUid) -> Outcome {
+    if action.ty != "Box::Action" {
+        return Outcome::Done;
+    }
+    match action.id.split(':').next() {
         Some("fs") => Outcome::Fs(FsResult::Indeterminate),
         // The status commands have when none was reported.
         Some("shell") => Outcome::Status(-1),
@@ -327,7 +330,7 @@ fn end_unfinished(
     history
         .transact(|batch| {
             for (sequence, request) in unfinished {
-                let outcome = unknown_end(&request.action.id);
+                let outcome = unknown_end(&request.action);
                 let entry = outcome_entry(
                     time,
                     &request.action,

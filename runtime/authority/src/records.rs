@@ -226,7 +226,8 @@ fn governing(decided: &Decided<'_>) -> String {
         (Some(DenyCause::Enforcement { gate, .. }), _) => format!("enforcement:{gate}"),
         (Some(DenyCause::NoPermit { .. }), _) => "<default-deny>".into(),
         (_, Some((name, _))) => name.to_string(),
-        (_, None) => "<fault>".into(),
+        (None, None) => "<no-rule>".into(),
+        (Some(_), None) => "<fault>".into(),
     }
 }
 

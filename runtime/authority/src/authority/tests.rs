@@ -409,6 +409,32 @@ fn a_rule_that_cannot_be_evaluated_denies_one_request() {
 }
 
 #[test]
+fn a_tool_call_is_only_narrowed_by_its_own_action() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = open(dir.path(), 100).unwrap();
+    // Its name must not make it one of the box's own actions.
+    let tool = |command: &str| Action::Tool {
+        namespace: "payments".into(),
+        tool: "shell:charge".into(),
+        arguments: [("command".into(), Value::str(command))].into(),
+    };
+    // No rule speaks of it: the permit of the call stands, and the end is recorded.
+    drop(authority.decide(&Caller::Agent, tool("unknown")).unwrap());
+    let refused = authority.decide(&Caller::Agent, tool("git push")).err();
+    assert!(matches!(
+        refused.unwrap().cause,
+        DenyCause::Forbidden { .. }
+    ));
+    drop(authority);
+    let entries = entries(dir.path());
+    let ends: Vec<_> = entries
+        .iter()
+        .filter(|entry| entry.kind == "response")
+        .collect();
+    assert!(matches!(ends.as_slice(), [end] if end.output.is_none()));
+}
+
+#[test]
 fn every_decision_has_a_record() {
     let dir = tempfile::tempdir().unwrap();
     let out = Shared::default();

@@ -374,14 +374,17 @@ fn rule(
                 None => DenyCause::Fault(reason.clone()),
             }
         }
-        (false, None, None) => DenyCause::NoPermit { witness: witness() },
-        (true, _, None) => {
+        // A tool call was permitted as `mcp:call` before; its own action only narrows that.
+        (false, None, None) if !matches!(decision.action, Action::Tool { .. }) => {
+            DenyCause::NoPermit { witness: witness() }
+        }
+        (true, _, None) | (false, None, None) => {
             decision.verdict = Ok(Granted {
                 sequence: decision.sequence,
                 request_id: decision.entry.request_id.clone(),
                 uid: decision.entry.action.clone(),
                 input: decision.entry.input.clone(),
-                unknown: unknown_end(&decision.entry.action.id),
+                unknown: unknown_end(&decision.entry.action),
             });
             return;
         }
