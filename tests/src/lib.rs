@@ -16,44 +16,26 @@ pub fn workspace() -> PathBuf {
 }
 
 /// Builds a binary of the workspace in the profile of this test run and tells where it is.
-///
-/// # Panics
-/// Where cargo fails or names no such binary: there is nothing to test then.
-pub fn program(package: &str, name: &str) -> PathBuf {
+pub fn program(package: &str, name: &str) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args([
-            "build",
-            "--locked",
-            "--quiet",
-            "--message-format=json",
-            "--package",
-            package,
-            "--bin",
-            name,
-        ])
+        .args(["build", "--locked", "--quiet", "--message-format=json"])
+        .args(["--package", package, "--bin", name])
         .current_dir(workspace())
-        .output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => panic!("cargo does not run: {error}"),
-    };
-    let found = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .find_map(|line| {
-            let message: serde_json::Value = serde_json::from_str(line).ok()?;
-            let is_it = message["target"]["name"] == name && message["target"]["kind"][0] == "bin";
-            is_it
-                .then(|| message["executable"].as_str().map(PathBuf::from))
-                .flatten()
-        });
-    match found {
-        Some(path) => path,
-        None => panic!(
-            "cargo built no {name}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        ),
-    }
+        .output()
+        .map_err(|error| format!("cargo does not run: {error}"))?;
+    let built = String::from_utf8_lossy(&output.stdout);
+    let executable = built.lines().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_it = message["target"]["name"] == name && message["target"]["kind"][0] == "bin";
+        is_it
+            .then(|| message["executable"].as_str().map(PathBuf::from))
+            .flatten()
+    });
+    executable.ok_or_else(|| {
+        let why = String::from_utf8_lossy(&output.stderr);
+        format!("cargo built no {name}: {why}")
+    })
 }
 
 /// Whether a program answers on this machine.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 fn box_program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| program("box-run", "box"))
+    BUILT.get_or_init(|| program("box-run", "box").unwrap())
 }
 
 fn is_root() -> bool {
@@ -261,7 +261,7 @@ fn a_policy_that_does_not_compile_stops_the_run_before_anything_starts() {
         "{told}"
     );
 
-    let dogwood = program("dogwood-compiler", "dogwood");
+    let dogwood = program("dogwood-compiler", "dogwood").unwrap();
     let checked = Command::new(dogwood)
         .arg("check")
         .arg(scratch.path("case/policy.dw"))
