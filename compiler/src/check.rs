@@ -16,6 +16,7 @@ mod problem;
 mod scope;
 mod vars;
 
+pub(crate) use legality::each_cond;
 pub use problem::{Finding, Problem};
 
 use crate::schema::Service;
@@ -80,7 +81,12 @@ pub fn check_rule(
 /// Of two annotations with one name only the last means anything.
 fn annotations(rule: &Rule, report: &mut Report) {
     let mut first: BTreeMap<&SmolStr, Span> = BTreeMap::new();
-    for note in &rule.annotations {
+    // Codes may be allowed in several annotations.
+    let single = rule
+        .annotations
+        .iter()
+        .filter(|note| note.key.text != "allow");
+    for note in single {
         let key = &note.key.text;
         match first.get(key) {
             Some(first) => {

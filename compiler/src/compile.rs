@@ -1,6 +1,7 @@
 //! From source texts to checked rules: parse, expand, check, in one go, with every error of every text.
 
 use crate::check::{self, Finding};
+use crate::lint::{self, Subject};
 use crate::macros::{CallSite, Expanded, Library, MacroError, expand_rule};
 use crate::schema::{self, SchemaError, Service, box_service, default_events};
 use crate::value::EntityUid;
@@ -24,6 +25,8 @@ pub struct Source {
 pub struct Options {
     /// Permit the experimental `+ - *` inside temporal blocks.
     pub arithmetic: bool,
+    /// Say nothing about rules that are correct, but hardly mean what their author thinks.
+    pub quiet: bool,
 }
 
 /// Rules without errors.
@@ -77,6 +80,9 @@ pub fn load_service(
             found.syntax(&parsed, &text, id);
             let (events, errors) = schema::derive(&parsed.tree, &actions);
             found.schema(&errors, id);
+            for warning in lint::pins(&parsed.tree, &events) {
+                found.add(warning, id);
+            }
             events
         }
     };
@@ -102,7 +108,8 @@ pub fn check(
     service: &Service,
     options: &Options,
 ) -> Result<Checked, Vec<Diagnostic>> {
-    run(policies, macros, &|rule| {
+    let lints = (!options.quiet).then_some(service);
+    run(policies, macros, lints, &|rule| {
         check::check_rule(rule, service, options.arithmetic)
     })
 }
@@ -113,7 +120,7 @@ pub fn parse_only(
     macros: Option<&Source>,
     options: &Options,
 ) -> Result<Checked, Vec<Diagnostic>> {
-    run(policies, macros, &|rule| {
+    run(policies, macros, None, &|rule| {
         (
             check::check_without_schema(rule, options.arithmetic),
             Vec::new(),
@@ -126,6 +133,7 @@ type CheckRule<'a> = dyn Fn(&Rule) -> (Vec<Finding>, Vec<EntityUid>) + 'a;
 fn run(
     policies: &[Source],
     macros: Option<&Source>,
+    lints: Option<&Service>,
     check_rule: &CheckRule,
 ) -> Result<Checked, Vec<Diagnostic>> {
     let mut found = Found::default();
@@ -140,11 +148,16 @@ fn run(
         }
     };
     let mut rules = Vec::new();
-    for (at, source) in policies.iter().enumerate() {
+    // Of each rule its calls, and the text it is in.
+    let mut origins: Vec<(Vec<CallSite>, usize)> = Vec::new();
+    let texts: Vec<Cow<str>> = policies
+        .iter()
+        .map(|source| without_mark(&source.text))
+        .collect();
+    for (at, text) in texts.iter().enumerate() {
         let id = source_id(at);
-        let text = without_mark(&source.text);
-        let parsed = parse_policy(&text);
-        found.syntax(&parsed, &text, id);
+        let parsed = parse_policy(text);
+        found.syntax(&parsed, text, id);
         let library = library.overridden_by(found.define(&parsed.tree, id));
         for item in &parsed.tree.items {
             let Item::Rule(written) = item else { continue };
@@ -156,7 +169,7 @@ fn run(
             found.macros(&errors, id);
             let (findings, targets) = check_rule(&rule);
             for finding in findings {
-                found.add(about_call(finding.diagnostic(&text), &calls), id);
+                found.add(about_call(finding.diagnostic(text), &calls), id);
             }
             rules.push(CheckedRule {
                 rule,
@@ -164,8 +177,24 @@ fn run(
                 index: rules.len(),
                 targets,
             });
+            origins.push((calls, at));
         }
     }
+    let broken = found.all.iter().any(|d| d.severity == Severity::Error);
+    if let Some(service) = lints.filter(|_| !broken) {
+        let subjects: Vec<Subject> = rules
+            .iter()
+            .zip(&origins)
+            .filter(|(rule, _)| !lint::does_nothing(rule, &found.all))
+            .map(|(rule, (calls, at))| {
+                let text = texts.get(*at).map_or("", |text| text.as_ref());
+                Subject::new(rule, text, calls)
+            })
+            .collect();
+        found.all.extend(lint::lint(&subjects, service));
+        found.all.extend(rules.iter().flat_map(lint::allowed));
+    }
+    lint::silence(&mut found.all, &rules);
     let diagnostics = found.finish()?;
     Ok(Checked { rules, diagnostics })
 }
@@ -184,7 +213,7 @@ fn without_mark(text: &str) -> Cow<'_, str> {
 
 /// What is wrong with the body of a macro is said at the call. The text there is not the wrong one, so
 /// no edit of it can be offered.
-fn about_call(mut diagnostic: Diagnostic, calls: &[CallSite]) -> Diagnostic {
+pub(crate) fn about_call(mut diagnostic: Diagnostic, calls: &[CallSite]) -> Diagnostic {
     if let Some(call) = calls.iter().find(|call| call.span == diagnostic.span) {
         diagnostic.label = format!("in what `{}` stands for", call.name);
     }

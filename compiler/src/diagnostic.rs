@@ -5,6 +5,7 @@
 
 pub mod codes;
 mod excerpt;
+pub mod pages;
 
 use crate::grammar::diagnostic::{Diagnostic, Severity, SourceId};
 use codespan_reporting::diagnostic as drawn;

@@ -11,7 +11,7 @@ pub(crate) mod extension;
 mod guard;
 mod value;
 
-pub use error::EvalError;
 pub(crate) use compile::compile;
-pub(crate) use guard::{Guard, Request, is_true};
+pub use error::EvalError;
+pub(crate) use guard::{Guard, Request, is_true, like};
 pub(crate) use value::check_record;

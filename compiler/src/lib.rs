@@ -13,6 +13,7 @@ pub mod diagnostic;
 pub mod eval;
 pub mod event;
 pub mod explain;
+mod lint;
 pub mod macros;
 pub mod monitor;
 mod nearest;

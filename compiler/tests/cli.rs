@@ -61,7 +61,8 @@ impl Answer {
     }
 }
 
-const GOOD: &str = "@id(\"all\")\npermit (principal, action, resource);\n";
+const GOOD: &str =
+    "@id(\"all\")\npermit (principal, action == Box::Action::\"shell:exec\", resource);\n";
 const BAD: &str = "permit (principal, action == Box::Action::\"shell:spwn\", resource);\n";
 
 #[test]
@@ -135,14 +136,56 @@ fn standard_input_is_a_policy() {
 }
 
 #[test]
+fn a_lint_is_a_warning_of_check_alone() {
+    let place = Place::new();
+    let read = "permit (principal, action == Box::Action::\"fs:read\", resource);\n";
+    place.file("policy.dw", read);
+    let answer = place.run(&["check", "policy.dw"]);
+    assert_eq!(answer.status, 0);
+    assert!(
+        answer.out.contains("warning[unbounded-read]"),
+        "{}",
+        answer.out
+    );
+    assert!(
+        answer.out.ends_with("OK: 1 rule, 1 warning\n"),
+        "{}",
+        answer.out
+    );
+    let denied = place.run(&["check", "--deny-warnings", "policy.dw"]);
+    assert_eq!(denied.status, 2);
+    let explained = place.run(&["explain", "policy.dw"]);
+    assert!(
+        !explained.err.contains("unbounded-read"),
+        "{}",
+        explained.err
+    );
+
+    place.file("policy.dw", format!("@allow(\"unbounded-read\")\n{read}"));
+    let allowed = place.run(&["check", "--deny-warnings", "policy.dw"]);
+    assert_eq!((allowed.status, allowed.out.as_str()), (0, "OK: 1 rule\n"));
+
+    // The page shows how it is written instead.
+    let page = place.run(&["explain-error", "unbounded-read"]);
+    assert!(
+        page.out.contains("Wrong:") && page.out.contains("Right:"),
+        "{}",
+        page.out
+    );
+}
+
+#[test]
 fn several_files_are_one_set() {
     let place = Place::new();
     place.file("a.dw", GOOD);
-    place.file("b.dw", GOOD);
+    let more = GOOD
+        .replace("all", "more")
+        .replace("shell:exec", "mcp:call");
+    place.file("b.dw", &more);
     assert_eq!(place.run(&["check", "a.dw", "b.dw"]).out, "OK: 2 rules\n");
     let answer = place.run(&["explain", "a.dw", "b.dw"]);
     assert!(
-        answer.out.contains("rule 1: all (b.dw:1)"),
+        answer.out.contains("rule 1: more (b.dw:1)"),
         "{}",
         answer.out
     );

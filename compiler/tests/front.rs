@@ -7,6 +7,7 @@ mod front {
     mod conditions;
     mod hostile;
     mod legality;
+    mod lints;
     mod macros;
     mod schemas;
     mod screen;

@@ -19,7 +19,7 @@ pub struct Check {
 
 impl Check {
     pub fn run(self) -> Result<Outcome, Failure> {
-        let set = Set::check(&self.policy)?;
+        let set = Set::lint(&self.policy)?;
         if self.format == Format::Human {
             set.say_schema();
         }

@@ -2,7 +2,7 @@
 
 use super::{Failure, Outcome, print};
 use clap::Args;
-use dogwood_compiler::diagnostic::codes;
+use dogwood_compiler::diagnostic::{codes, pages};
 
 #[derive(Args)]
 pub struct ExplainError {
@@ -22,7 +22,10 @@ impl ExplainError {
         };
         let code = code.trim_matches(|c| c == '[' || c == ']');
         match codes::meaning(code) {
-            Some(text) => print(&format!("{code}: {text}\n")).map(|()| Outcome::Accepted),
+            Some(text) => {
+                let page = pages::page(code).map_or(String::new(), |page| format!("\n{page}"));
+                print(&format!("{code}: {text}\n{page}")).map(|()| Outcome::Accepted)
+            }
             None => Err(Failure::NoSuchCode {
                 code: code.to_owned(),
                 nearest: codes::nearest(code),

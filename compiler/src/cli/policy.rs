@@ -48,6 +48,19 @@ pub struct Set {
 impl Set {
     /// Reads and checks everything the arguments name.
     pub fn check(args: &PolicyArgs) -> Result<Set, Failure> {
+        let quiet = Options {
+            quiet: true,
+            ..Options::default()
+        };
+        Set::check_by(args, &quiet)
+    }
+
+    /// The same with the lints: what is correct, but hardly meant.
+    pub fn lint(args: &PolicyArgs) -> Result<Set, Failure> {
+        Set::check_by(args, &Options::default())
+    }
+
+    fn check_by(args: &PolicyArgs, options: &Options) -> Result<Set, Failure> {
         args.only_one_stdin(None)?;
         let policies = args.policies()?;
         let macros = args.macros()?;
@@ -70,7 +83,7 @@ impl Set {
                 });
             }
         };
-        let checked = compile::check(&policies, macros.as_ref(), &service, &Options::default());
+        let checked = compile::check(&policies, macros.as_ref(), &service, options);
         let mut texts = policies;
         texts.extend(macros);
         Ok(match checked {

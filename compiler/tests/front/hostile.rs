@@ -64,7 +64,10 @@ proptest! {
     fn mangled_policies(text in mangled(POLICY)) {
         let service = depot();
         let policies = [source("x", &text)];
-        let options = Options { arithmetic: true };
+        let options = Options {
+        arithmetic: true,
+        ..Options::default()
+    };
         match compile::check(&policies, None, &service, &options) {
             Ok(checked) => sane(&checked.diagnostics, &text),
             Err(said) => sane(&said, &text),

@@ -66,13 +66,16 @@ pub fn service(actions: &str, events: &str) -> Service {
     }
 }
 
-/// Everything said about a policy, errors and warnings.
+/// Everything the checks say about a policy, errors and warnings; the lints have tests of their own.
 pub fn diagnostics(policy: &str, service: &Service) -> Vec<Diagnostic> {
     match compile::check(
         &[source("policy.dw", policy)],
         None,
         service,
-        &Options::default(),
+        &Options {
+            quiet: true,
+            ..Options::default()
+        },
     ) {
         Ok(checked) => checked.diagnostics,
         Err(diagnostics) => diagnostics,

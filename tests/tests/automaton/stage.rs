@@ -49,7 +49,10 @@ pub fn service(actions: &str, events: Option<&str>) -> Service {
 }
 
 pub fn try_rules(policy: &str, service: &Service) -> Result<Vec<Rule>, String> {
-    let options = Options { arithmetic: true };
+    let options = Options {
+        arithmetic: true,
+        ..Options::default()
+    };
     match check(&[source("policy.dw", policy)], None, service, &options) {
         Ok(checked) => Ok(checked.rules.into_iter().map(|rule| rule.rule).collect()),
         Err(errors) => Err(format!("{policy}\n{errors:#?}")),
