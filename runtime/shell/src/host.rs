@@ -31,7 +31,7 @@ const HANDLE: OFlag = OFlag::O_PATH
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-const HANDLE: OFlag = OFlag::O_SYMLINK
+const HANDLE: OFlag = OFlag::from_bits_retain(nix::libc::O_SYMLINK)
     .union(OFlag::O_NONBLOCK)
     .union(OFlag::O_CLOEXEC);
 
