@@ -1,0 +1,411 @@
+//! Our language against the reference library, as a black box: random schemas, policies and traces must be
+//! accepted or rejected alike, and decided alike.
+//!
+//! A few hundred policies by default. The long run, at least 20,000:
+//!
+//! ```text
+//! DOGWOOD_DIFFERENTIAL=20000 cargo test -p dogwood-reference-tests --test differential -- --nocapture
+//! ```
+//!
+//! `DOGWOOD_DIFFERENTIAL_SEED` begins at another seed; a failure names its own. Where the language
+//! reference lists a mistake not to copy, a test below says so and holds our answer.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+#[path = "differential/policy.rs"]
+mod policy;
+#[path = "differential/random.rs"]
+mod random;
+#[path = "differential/world.rs"]
+mod world;
+
+use dogwood_compiler::compile::{self, Options, Source};
+use dogwood_compiler::monitor::{self, Policy};
+use dogwood_compiler::schema::Service;
+use dogwood_compiler::trace;
+use dogwood_language as reference;
+use random::Random;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use world::World;
+
+/// A decision: when, whether it was allowed, by which rules, and whether anything could not be evaluated.
+type Decided = (i64, bool, Vec<usize>, bool);
+
+struct Theirs {
+    service: reference::ServiceSchema,
+    actions: reference::PolicySchema,
+}
+
+fn source(name: &str, text: &str) -> Source {
+    Source {
+        name: name.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn our_service(schema: &str, events: &str) -> Result<Service, String> {
+    compile::load_service(
+        Some(&source("actions.cedarschema", schema)),
+        Some(&source("events.dwschema", events)),
+    )
+    .map(|(service, _)| service)
+    .map_err(|said| said_of(&said))
+}
+
+fn said_of(said: &[dogwood_compiler::grammar::diagnostic::Diagnostic]) -> String {
+    let said: Vec<String> = said
+        .iter()
+        .map(|d| format!("[{}] {} @{:?}", d.code, d.message, d.span))
+        .collect();
+    said.join("; ")
+}
+
+fn ours(policy: &str, service: &Service) -> Result<Arc<Policy>, String> {
+    let checked = compile::check(
+        &[source("policy.dw", policy)],
+        None,
+        service,
+        &Options::default(),
+    )
+    .map_err(|said| said_of(&said))?;
+    let rules: Vec<_> = checked.rules.into_iter().map(|c| c.rule).collect();
+    Ok(Arc::new(Policy::new(&rules, service)))
+}
+
+fn their_service(schema: &str, events: &str) -> Result<Theirs, String> {
+    let service = reference::ServiceSchema::builder()
+        .event_schema_str(events)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let actions =
+        reference::PolicySchema::from_cedarschema_str(schema).map_err(|error| error.to_string())?;
+    Ok(Theirs { service, actions })
+}
+
+fn theirs(policy: &str, with: &Theirs) -> Result<reference::LoweredPolicySet, String> {
+    let lowered = reference::LoweredPolicySet::from_str(policy, &with.service, &with.actions)
+        .map_err(|error| error.to_string())?;
+    let result = reference::Validator::new().validate(&lowered);
+    match result.validation_passed() {
+        true => Ok(lowered),
+        false => {
+            let errors: Vec<String> = result
+                .validation_errors()
+                .map(|error| error.to_string())
+                .collect();
+            Err(errors.join("; "))
+        }
+    }
+}
+
+fn our_decisions(policy: Arc<Policy>, text: &str) -> Result<Vec<Decided>, String> {
+    let (events, errors) = trace::parse(text);
+    if !errors.is_empty() {
+        return Err(format!("{errors:?}"));
+    }
+    let decided = monitor::replay(policy, &events).into_iter();
+    Ok(decided
+        .map(|(_, time, decision)| {
+            let allowed = decision.allowed();
+            (time, allowed, decision.rules, !decision.errors.is_empty())
+        })
+        .collect())
+}
+
+fn their_decisions(
+    policies: reference::LoweredPolicySet,
+    text: &str,
+) -> Result<Vec<Decided>, String> {
+    let events = reference::parse_trace(text).map_err(|error| error.to_string())?;
+    let mut authorizer = reference::Authorizer::new(policies);
+    let mut decided = Vec::new();
+    for event in &events {
+        if let Some(response) = authorizer.is_authorized(event) {
+            let mut rules: Vec<usize> = response
+                .diagnostics()
+                .reason()
+                .map(|rule| rule.rule_index)
+                .collect();
+            rules.sort_unstable();
+            let errors = response.diagnostics().errors().next().is_some();
+            decided.push((event.timestamp(), response.allowed(), rules, errors));
+        }
+    }
+    Ok(decided)
+}
+
+#[derive(Default)]
+struct Totals {
+    policies: usize,
+    accepted: usize,
+    decisions: usize,
+    allowed: usize,
+}
+
+impl Totals {
+    fn add(&mut self, other: &Totals) {
+        self.policies += other.policies;
+        self.accepted += other.accepted;
+        self.decisions += other.decisions;
+        self.allowed += other.allowed;
+    }
+}
+
+/// Compares one policy over a trace; what differs.
+fn compare(
+    policy: &str,
+    service: &Service,
+    with: &Theirs,
+    trace: &str,
+    totals: &mut Totals,
+) -> Result<(), String> {
+    totals.policies += 1;
+    let (our, their) = match (ours(policy, service), theirs(policy, with)) {
+        (Ok(our), Ok(their)) => (our, their),
+        (Err(_), Err(_)) => return Ok(()),
+        (Ok(_), Err(why)) => return Err(format!("accepted here, rejected there: {why}")),
+        (Err(why), Ok(_)) => return Err(format!("rejected here, accepted there: {why}")),
+    };
+    totals.accepted += 1;
+    let our = our_decisions(our, trace)?;
+    let their = their_decisions(their, trace)?;
+    totals.decisions += our.len();
+    totals.allowed += our.iter().filter(|decided| decided.1).count();
+    if our != their {
+        return Err(format!(
+            "decided otherwise:\n  here  {our:?}\n  there {their:?}\n{trace}"
+        ));
+    }
+    Ok(())
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+/// One world and some policies over it; what differs.
+fn world(seed: u64, policies: u64, totals: &mut Totals) -> Vec<String> {
+    let mut random = Random::new(seed);
+    let world = World::new(&mut random);
+    let service = our_service(&world.schema, &world.events);
+    let with = their_service(&world.schema, &world.events);
+    let (service, with) = match (service, with) {
+        (Ok(service), Ok(with)) => (service, with),
+        (our, their) => panic!(
+            "seed {seed}: schemas: {:?} {:?}\n{}\n{}",
+            our.err(),
+            their.err(),
+            world.schema,
+            world.events
+        ),
+    };
+    let mut wrong = Vec::new();
+    for _ in 0..policies {
+        let policy = policy::policy(&world, &mut random);
+        let trace = world.trace(&mut random);
+        if let Err(why) = compare(&policy, &service, &with, &trace, totals) {
+            wrong.push(format!(
+                "seed {seed}: {why}\n{policy}{}{}",
+                world.schema, world.events
+            ));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn random_policies_are_accepted_and_decided_alike() {
+    const POLICIES_A_WORLD: u64 = 10;
+    const ENOUGH: usize = 20;
+    let wanted = number("DOGWOOD_DIFFERENTIAL", 300);
+    let first = number("DOGWOOD_DIFFERENTIAL_SEED", 1);
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let next = AtomicU64::new(first);
+    let last = first + wanted.div_ceil(POLICIES_A_WORLD);
+    let work = || {
+        let mut totals = Totals::default();
+        let mut wrong = Vec::new();
+        while wrong.len() < ENOUGH {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= last {
+                break;
+            }
+            wrong.extend(world(seed, POLICIES_A_WORLD, &mut totals));
+        }
+        (totals, wrong)
+    };
+    let mut totals = Totals::default();
+    let mut wrong = Vec::new();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(&work)).collect();
+        for worker in workers {
+            let (some, differ) = worker.join().expect("a worker panicked, see above");
+            totals.add(&some);
+            wrong.extend(differ);
+        }
+    });
+    println!(
+        "differential: {} policies ({} accepted), {} decisions ({} allowed), {} differ",
+        totals.policies,
+        totals.accepted,
+        totals.decisions,
+        totals.allowed,
+        wrong.len()
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n=====\n"));
+    // A generator that reaches nothing proves nothing.
+    assert!(
+        totals.accepted * 2 > totals.policies,
+        "too few are accepted"
+    );
+    assert!(
+        totals.allowed * 10 > totals.decisions,
+        "too few are allowed"
+    );
+}
+
+// ------------------------------------------------------- what the reference gets wrong, and our answer
+
+const DEPOT: &str = r#"
+namespace Depot {
+  entity Clerk = { rank: Long };
+  entity Bay;
+  action "move" appliesTo {
+    principal: [Clerk], resource: [Bay], context: { input: { crate: String, kg?: Long }, output?: { ok: Bool } }
+  };
+}
+"#;
+
+const EVENTS: &str = "
+decision event <A>::request { ...inputs(A), callerPrincipal: principalType(A), callerResource: resourceType(A) }
+event <A>::response { ...inputs(A), ...outputs(A), callerPrincipal: principalType(A), callerResource: resourceType(A) }
+";
+
+/// Whether a policy of the depot is accepted: here, there.
+fn accepted(policy: &str) -> (bool, bool) {
+    let service = our_service(DEPOT, EVENTS).expect("sound schemas");
+    let with = their_service(DEPOT, EVENTS).expect("sound schemas");
+    let our = ours(policy, &service);
+    let their = theirs(policy, &with);
+    (our.is_ok(), their.is_ok())
+}
+
+fn moving(clauses: &str) -> String {
+    format!("permit (principal, action == Depot::Action::\"move\", resource) when {clauses};")
+}
+
+fn seen(leaf: &str) -> String {
+    moving(&format!("temporal {{ {leaf} }}")).replace("M{", "Depot::Action::\"move\"::request{")
+}
+
+/// A number that fits no 64 bits becomes 0 there: in a field, in a window. In a condition one above the
+/// greatest is let through.
+#[test]
+fn numbers_that_do_not_fit_are_rejected() {
+    assert_eq!(
+        accepted(&seen("M{ input.kg: 99999999999999999999 }")),
+        (false, true)
+    );
+    assert_eq!(
+        accepted(&moving("{ 9223372036854775808 > 0 }")),
+        (false, true)
+    );
+    assert_eq!(
+        accepted(&seen("formerly within 99999999999999999999s M{}")),
+        (false, false)
+    );
+    assert_eq!(
+        accepted(&moving("{ -9223372036854775808 < 0 }")),
+        (true, true)
+    );
+}
+
+/// Of two equal keys, or two equal parameters, the last one counts there.
+#[test]
+fn what_is_given_twice_is_rejected() {
+    assert_eq!(accepted(&moving("{ {a: 1, a: 2}.a == 2 }")), (false, true));
+    let twice = format!(
+        "def temporal f(?w, ?w) {{ formerly within ?w Depot::Action::\"move\"::request{{}} }};\n{}",
+        seen("f(1h, 2h)")
+    );
+    assert_eq!(accepted(&twice), (false, true));
+}
+
+/// A macro called `exists` shadows the word there, and words of the temporal language may be glued together.
+#[test]
+fn words_of_the_language_stand_alone() {
+    let exists = format!("def temporal exists(?p) {{ ?p }};\n{}", seen("exists(M{})"));
+    assert_eq!(accepted(&exists), (false, true));
+    assert_eq!(accepted(&seen("formerlywithin10s M{}")), (false, true));
+}
+
+/// Braces and quotes of a comment are counted there.
+#[test]
+fn a_comment_is_no_part_of_a_block() {
+    assert_eq!(accepted(&seen("M{} // }\n")), (true, false));
+}
+
+/// Variables are lexically scoped, but the reference types them by name for a whole block: two binders of
+/// one name and different types are mixed up.
+#[test]
+fn one_name_with_two_types() {
+    let leaf = "(exists (z: Long). M{ input.kg: z }) && (exists (z: String). M{ input.crate: z })";
+    assert_eq!(accepted(&seen(leaf)), (true, false));
+    let service = our_service(DEPOT, EVENTS).expect("sound schemas");
+    let policy = ours(&seen(leaf), &service).expect("accepted");
+    let trace = "@1 scope(principal: Depot::Clerk::\"a\", resource: Depot::Bay::\"b\") request_context(input: { crate: \"c\", kg: 1 }) Depot::Action::\"move\"::request(input: { crate: \"c\", kg: 1 })\n@2 scope(principal: Depot::Clerk::\"a\", resource: Depot::Bay::\"b\") request_context(input: { crate: \"c\" }) Depot::Action::\"move\"::request(input: { crate: \"c\" })\n";
+    let decided = our_decisions(policy, trace).expect("a sound trace");
+    let allowed: Vec<bool> = decided.iter().map(|decided| decided.1).collect();
+    assert_eq!(allowed, [true, false]);
+}
+
+/// Of two declarations of one kind of event the first one wins there.
+#[test]
+fn an_event_declared_twice_is_rejected() {
+    let twice = format!("{EVENTS}event <A>::response {{ ...inputs(A) }}\n");
+    assert!(our_service(DEPOT, &twice).is_err());
+    let with = their_service(DEPOT, &twice).expect("accepted there");
+    assert!(theirs(&seen("M{}"), &with).is_ok());
+}
+
+/// Under a pin that parts the history, a request belongs to what its own logged field says. One without
+/// the field sees nothing; the reference takes the principal of its scope instead, but not when it is told
+/// to part the history itself.
+#[test]
+fn a_request_without_its_key() {
+    let events = EVENTS.replace(
+        "callerPrincipal: principalType(A)",
+        "pin callerPrincipal: principalType(A) = principal",
+    );
+    let service = our_service(DEPOT, &events).expect("sound schemas");
+    let with = their_service(DEPOT, &events).expect("sound schemas");
+    let policy = seen("formerly within 1h Depot::Action::\"move\"::response{}");
+    let input = "(input: { crate: \"c\" }";
+    let ann = "Depot::Clerk::\"ann\"";
+    let trace = format!(
+        "@1 Depot::Action::\"move\"::response{input}, callerPrincipal: {ann})\n@2 scope(principal: {ann}, resource: Depot::Bay::\"b\") request_context{input}) Depot::Action::\"move\"::request{input})\n@3 scope(principal: {ann}, resource: Depot::Bay::\"b\") request_context{input}) Depot::Action::\"move\"::request{input}, callerPrincipal: {ann})\n"
+    );
+    let allowed =
+        |decided: Vec<Decided>| -> Vec<bool> { decided.iter().map(|decided| decided.1).collect() };
+    let our = ours(&policy, &service).expect("accepted");
+    let our = our_decisions(our, &trace).expect("a sound trace");
+    assert_eq!(allowed(our), [false, true]);
+    let their = theirs(&policy, &with).expect("accepted");
+    let their = their_decisions(their, &trace).expect("a sound trace");
+    assert_eq!(allowed(their), [true, true]);
+    let parted = theirs(&policy, &with).expect("accepted");
+    let mut parted = reference::Authorizer::builder(parted)
+        .partition_temporal()
+        .build()
+        .expect("the engine parts histories");
+    let events = reference::parse_trace(&trace).expect("a sound trace");
+    let decided = events
+        .iter()
+        .filter_map(|event| parted.is_authorized(event));
+    let decided: Vec<bool> = decided.map(|response| response.allowed()).collect();
+    assert_eq!(decided, [false, true]);
+}

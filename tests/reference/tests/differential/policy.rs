@@ -1,0 +1,561 @@
+//! Random policies over a world, as text. Most are well-formed; a few have one thing wrong.
+
+use crate::random::Random;
+use crate::world::{Action, Attr, Ty, World};
+
+/// A variable a condition may read.
+#[derive(Clone)]
+struct Bound {
+    name: String,
+    ty: Ty,
+}
+
+pub struct Writer<'a> {
+    pub world: &'a World,
+    pub random: &'a mut Random,
+    /// The actions the rule decides, where it names them.
+    target: Option<&'a Action>,
+    clerks_only: bool,
+}
+
+/// Stands for a variable until its type is known.
+const NEW: &str = "NEW";
+
+/// A policy file: perhaps macros, then rules.
+pub fn policy(world: &World, random: &mut Random) -> String {
+    let mut text = String::new();
+    let mut writer = Writer {
+        world,
+        random,
+        target: None,
+        clerks_only: false,
+    };
+    let macros = writer.random.chance(25);
+    if macros {
+        text.push_str(&writer.macros());
+    }
+    for _ in 0..1 + writer.random.below(3) {
+        text.push_str(&writer.rule(macros));
+    }
+    text
+}
+
+impl<'a> Writer<'a> {
+    fn macros(&mut self) -> String {
+        let kind = self.world.kinds[0];
+        let name = format!(
+            "{}::Action::\"{}\"",
+            self.world.ns, self.world.actions[0].name
+        );
+        format!(
+            "def cedar between(?low, ?it, ?high) {{ ?low <= ?it && ?it < ?high }};\ndef temporal seen(?w, ?s) {{ formerly within ?w (?s{{ callerPrincipal: principal }}) }};\ndef temporal strictly(?w, ?s) {{ exists ($now: Timepoint). (tp($now) && exists ($then: Timepoint). (formerly within ?w (?s && tp($then)) && $then != $now)) }};\ndef temporal often(?w, ?n) {{ (count for ($t: Timepoint). where formerly within ?w ({name}::{kind}{{}} && tp($t))) >= ?n }};\n"
+        )
+    }
+
+    fn rule(&mut self, macros: bool) -> String {
+        let effect = if self.random.chance(60) {
+            "permit"
+        } else {
+            "forbid"
+        };
+        let ns = &self.world.ns;
+        let action = self.random.pick(&self.world.actions);
+        self.target = None;
+        let mut heads = Vec::new();
+        self.clerks_only = !action.drones;
+        match self.random.below(8) {
+            0 => {
+                heads.push(format!("principal == {ns}::Clerk::\"ann\""));
+                self.clerks_only = true;
+            }
+            1 => {
+                heads.push(format!("principal is {ns}::Clerk"));
+                self.clerks_only = true;
+            }
+            2 => {
+                heads.push(format!("principal is {ns}::Clerk in {ns}::Crew::\"c1\""));
+                self.clerks_only = true;
+            }
+            3 => {
+                heads.push(format!("principal in {ns}::Crew::\"c1\""));
+                self.clerks_only = true;
+            }
+            4 => {}
+            _ => heads.push("principal".to_owned()),
+        }
+        match self.random.weighted(&[70, 10, 10, 10]) {
+            0 => {
+                heads.push(format!("action == {ns}::Action::\"{}\"", action.name));
+                self.target = Some(action);
+            }
+            1 => {
+                heads.push(format!("action in {ns}::Action::\"Any\""));
+                self.clerks_only &= self.world.actions.iter().all(|a| !a.drones);
+            }
+            2 => {
+                heads.push(format!("action in [{ns}::Action::\"{}\"]", action.name));
+                self.target = Some(action);
+            }
+            _ => self.clerks_only &= self.world.actions.iter().all(|a| !a.drones),
+        }
+        match self.random.below(4) {
+            0 => heads.push(format!("resource == {ns}::Bay::\"b1\"")),
+            1 => heads.push(format!("resource is {ns}::Bay")),
+            2 => {}
+            _ => heads.push("resource".to_owned()),
+        }
+        if self.random.chance(10) {
+            heads.reverse();
+        }
+        let mut text = match self.random.chance(30) {
+            true => format!("@id(\"r{}\")\n", self.random.below(100)),
+            false => String::new(),
+        };
+        text += &format!("{effect} ({})", heads.join(", "));
+        for _ in 0..self.random.weighted(&[20, 60, 20]) {
+            let word = if self.random.chance(80) {
+                "when"
+            } else {
+                "unless"
+            };
+            let body = match self.random.weighted(&[65, 25, 10]) {
+                0 => format!("temporal {{ {} }}", self.leaf(macros)),
+                1 => format!("{{ {} }}", self.guard(2, macros)),
+                _ => {
+                    let guard = self.guard(1, macros);
+                    let leaf = self.leaf(macros);
+                    let op = if self.random.chance(50) { "&&" } else { "||" };
+                    let not = if self.random.chance(30) { "!" } else { "" };
+                    format!("{{ {guard} {op} {not}temporal {{ {leaf} }} }}")
+                }
+            };
+            text += &format!("\n{word} {body}");
+        }
+        text + ";\n"
+    }
+
+    // ------------------------------------------------------------------------------------ Cedar
+
+    fn guard(&mut self, depth: usize, macros: bool) -> String {
+        if depth > 0 && self.random.chance(50) {
+            let left = self.guard(depth - 1, macros);
+            let right = self.guard(depth - 1, macros);
+            return match self.random.below(4) {
+                0 => format!("({left}) || ({right})"),
+                1 => format!("!({left})"),
+                2 => format!("if {left} then {right} else {}", self.random.chance(50)),
+                _ => format!("({left}) && ({right})"),
+            };
+        }
+        let ns = self.world.ns.clone();
+        if let Some(action) = self.target
+            && self.random.chance(60)
+        {
+            let attr = self.random.pick(&action.inputs);
+            let path = format!("context.{}", attr.path.join("."));
+            let test = self.test(attr.ty, &path, macros);
+            // Forgotten now and then.
+            return match attr.required || self.random.chance(4) {
+                true => test,
+                false => {
+                    let (last, above) = attr.path.split_last().expect("a path");
+                    format!("context.{} has {last} && {test}", above.join("."))
+                }
+            };
+        }
+        match self.random.below(8) {
+            0 => format!(
+                "principal.rank {} {}",
+                self.comparison(),
+                self.random.between(0, 3)
+            ),
+            1 if self.clerks_only => "principal has nick && principal.nick like \"a*\"".to_owned(),
+            2 if self.clerks_only => format!("principal in {ns}::Crew::\"c1\""),
+            3 if self.clerks_only => "principal.home == resource".to_owned(),
+            4 => format!("resource == {ns}::Bay::\"b1\""),
+            5 => "resource has size && resource.size + 1 > 1".to_owned(),
+            6 => format!("principal is {ns}::Clerk && principal.rank - 2 < 1"),
+            _ => "context has input".to_owned(),
+        }
+    }
+
+    fn test(&mut self, ty: Ty, path: &str, macros: bool) -> String {
+        let ns = self.world.ns.clone();
+        match ty {
+            Ty::Text => match self.random.below(4) {
+                0 => format!("{path} like \"*{}\"", self.random.pick(&["a", "b", ""])),
+                1 => format!("[\"a\", \"b\"].contains({path})"),
+                2 => format!("{path} != \"a\""),
+                _ => format!("{path} == \"a\""),
+            },
+            Ty::Long | Ty::Moment if macros && self.random.chance(30) => {
+                format!("between(0, {path}, {})", self.random.between(1, 4))
+            }
+            Ty::Long | Ty::Moment => match self.random.below(3) {
+                0 => format!("{path} * 2 - 1 >= {}", self.random.between(-2, 4)),
+                1 => format!("-{path} < 0"),
+                _ => format!(
+                    "{path} {} {}",
+                    self.comparison(),
+                    self.random.between(-1, 4)
+                ),
+            },
+            Ty::Bool => path.to_owned(),
+            Ty::Decimal => format!(
+                "{path}.{}(decimal(\"1.5\"))",
+                self.random.pick(&["lessThan", "greaterThanOrEqual"])
+            ),
+            Ty::Clerk => match self.random.below(3) {
+                0 => format!("{path} == principal"),
+                1 => format!("{path} in {ns}::Crew::\"c1\""),
+                _ => format!("{path}.rank > 1"),
+            },
+            Ty::Color => format!("{path} == {ns}::Color::\"red\""),
+            Ty::Texts => match self.random.below(3) {
+                0 => format!("{path}.contains(\"a\")"),
+                1 => format!("{path}.isEmpty()"),
+                _ => format!("{path}.containsAny([\"b\", \"c\"])"),
+            },
+        }
+    }
+
+    fn comparison(&mut self) -> &'static str {
+        ["<", "<=", ">", ">=", "==", "!="][self.random.below(6)]
+    }
+
+    // --------------------------------------------------------------------------------- temporal
+
+    fn leaf(&mut self, macros: bool) -> String {
+        if macros && self.random.chance(40) {
+            let window = self.window();
+            let event = self.predicate(None, &[], false).0;
+            return match self.random.below(4) {
+                0 => format!("seen({window}, {event})"),
+                1 => format!("strictly({window}, {event})"),
+                2 => format!("often({window}, {})", self.random.between(0, 3)),
+                _ => format!(
+                    "count_within({window}, {event}) <= {}",
+                    self.random.between(0, 3)
+                ),
+            };
+        }
+        let parts = 1 + self.random.weighted(&[75, 25]);
+        let parts: Vec<String> = (0..parts).map(|_| self.cond(3, &[])).collect();
+        parts.join(" && ")
+    }
+
+    fn window(&mut self) -> String {
+        if self.random.chance(1) {
+            return (*self.random.pick(&["0s", "2d"])).to_owned();
+        }
+        (*self.random.pick(&["1s", "5s", "10s", "20s", "1m", "1h"])).to_owned()
+    }
+
+    /// A condition that looks at events and binds nothing outside.
+    fn cond(&mut self, depth: usize, bound: &[Bound]) -> String {
+        if depth == 0 {
+            return self.predicate(None, bound, false).0;
+        }
+        match self.random.weighted(&[16, 14, 20, 8, 14, 24, 12]) {
+            0 => self.predicate(None, bound, false).0,
+            1 => format!("!({})", self.cond(depth - 1, bound)),
+            2 => format!(
+                "formerly within {} ({})",
+                self.window(),
+                self.cond(depth - 1, bound)
+            ),
+            3 => format!(
+                "previous within {} ({})",
+                self.window(),
+                self.cond(depth - 1, bound)
+            ),
+            4 => {
+                let left = self.cond(depth - 1, bound);
+                let not = if self.random.chance(70) { "!" } else { "" };
+                format!(
+                    "({not}({left}) since within {} ({}))",
+                    self.window(),
+                    self.cond(depth - 1, bound)
+                )
+            }
+            5 => self.exists(depth, bound),
+            _ => self.counted(depth, bound),
+        }
+    }
+
+    fn exists(&mut self, depth: usize, bound: &[Bound]) -> String {
+        let (binder, ty) = self.binder(depth, NEW, bound);
+        let fresh = self.variable(ty);
+        let binder = binder.replace(NEW, &fresh);
+        let mut inner: Vec<Bound> = bound.iter().filter(|b| b.name != fresh).cloned().collect();
+        inner.push(Bound {
+            name: fresh.clone(),
+            ty,
+        });
+        let mut parts = vec![binder];
+        for _ in 0..1 + self.random.below(2) {
+            let part = match self.random.weighted(&[35, 30, 35]) {
+                0 => self.compare(&inner),
+                1 => self.predicate(Some(&inner), &inner, true).0,
+                _ => self.cond(depth - 1, &inner),
+            };
+            parts.push(part);
+        }
+        // Out of order now and then: a filter before its binder.
+        if self.random.chance(4) {
+            parts.reverse();
+        }
+        let ty = ty.in_policy(&self.world.ns, self.random);
+        format!("(exists ({fresh}: {ty}). ({}))", parts.join(" && "))
+    }
+
+    /// A name for a variable of this type. The reference mixes up two variables of one name and different
+    /// types in one block, see `one_name_with_two_types`.
+    fn variable(&mut self, ty: Ty) -> String {
+        let letter = match ty {
+            Ty::Text => 's',
+            Ty::Long => 'n',
+            Ty::Bool => 'b',
+            Ty::Decimal => 'd',
+            Ty::Clerk => 'c',
+            Ty::Color => 'k',
+            Ty::Texts => 'l',
+            Ty::Moment => 't',
+        };
+        format!("{letter}{}", self.random.below(3))
+    }
+
+    /// A condition that binds a variable, and its type.
+    fn binder(&mut self, depth: usize, name: &str, bound: &[Bound]) -> (String, Ty) {
+        match self.random.weighted(&[45, 20, 10, 10, 15]) {
+            1 => {
+                let window = self.window();
+                let event = self.predicate(None, bound, false).0;
+                (
+                    format!("formerly within {window} ({event} && tp({name}))"),
+                    Ty::Moment,
+                )
+            }
+            2 => (format!("tp({name})"), Ty::Moment),
+            3 if depth > 0 => (
+                format!("{} == {name}", self.aggregate(depth - 1, bound)),
+                Ty::Long,
+            ),
+            4 => {
+                if let Some(action) = self.target {
+                    let attr = self.random.pick(&action.inputs);
+                    if attr.ty != Ty::Texts {
+                        let path = attr.path.join(".");
+                        return (format!("{name} == context.{path}"), attr.ty);
+                    }
+                }
+                (format!("tp({name})"), Ty::Moment)
+            }
+            _ => {
+                let (event, ty) = self.predicate_binding(name, bound);
+                let Some(ty) = ty else {
+                    return (format!("tp({name})"), Ty::Moment);
+                };
+                let window = self.window();
+                let text = match self.random.below(5) {
+                    0 => event,
+                    1 => format!("previous within {window} {event}"),
+                    2 => {
+                        let left = self.predicate(None, bound, false).0;
+                        format!("(!{left} since within {window} {event})")
+                    }
+                    _ => format!("formerly within {window} {event}"),
+                };
+                (text, ty)
+            }
+        }
+    }
+
+    fn aggregate(&mut self, depth: usize, bound: &[Bound]) -> String {
+        let moment = self.variable(Ty::Moment);
+        let window = self.window();
+        let (event, ty) = self.predicate_binding(NEW, bound);
+        let name = self.variable(ty.unwrap_or(Ty::Moment));
+        let event = event.replace(NEW, &name);
+        let inner: Vec<Bound> = bound.iter().filter(|b| b.name != name).cloned().collect();
+        let extra = match depth > 0 && self.random.chance(25) {
+            true => format!(" && {}", self.cond(depth - 1, &inner)),
+            false => String::new(),
+        };
+        let sum = ty == Some(Ty::Long) && self.random.chance(60);
+        match ty {
+            Some(ty) => {
+                let ty = ty.in_policy(&self.world.ns, self.random);
+                let (list, with) = match self.random.chance(50) {
+                    true => (
+                        format!(", ({moment}: Timepoint)"),
+                        format!(" && tp({moment})"),
+                    ),
+                    false => (String::new(), String::new()),
+                };
+                let op = if sum {
+                    format!("sum {name}")
+                } else {
+                    "count".to_owned()
+                };
+                format!(
+                    "({op} for ({name}: {ty}){list}. where formerly within {window} ({event}{extra}{with}))"
+                )
+            }
+            None => format!(
+                "(count for ({moment}: Timepoint). where formerly within {window} ({event}{extra} && tp({moment})))"
+            ),
+        }
+    }
+
+    fn counted(&mut self, depth: usize, bound: &[Bound]) -> String {
+        let aggregate = self.aggregate(depth - 1, bound);
+        let op = self.comparison();
+        let number = self.random.between(0, 4);
+        match self.random.chance(25) {
+            true => format!("{number} {op} {aggregate}"),
+            false => format!("{aggregate} {op} {number}"),
+        }
+    }
+
+    /// A comparison over the variables.
+    fn compare(&mut self, bound: &[Bound]) -> String {
+        let left = self.random.pick(bound).clone();
+        let op = match left.ty == Ty::Long {
+            true => self.comparison(),
+            false => ["==", "!="][self.random.below(2)],
+        };
+        let same: Vec<&Bound> = bound.iter().filter(|b| b.ty == left.ty).collect();
+        if left.ty == Ty::Moment || self.random.chance(25) {
+            let right = self.random.pick(&same).name.clone();
+            return format!("{} {op} {right}", left.name);
+        }
+        let right = self.term(left.ty, &[]);
+        format!("{} {op} {right}", left.name)
+    }
+
+    /// A predicate; with `some` it may name variables.
+    fn predicate(&mut self, some: Option<&[Bound]>, bound: &[Bound], sure: bool) -> (String, ()) {
+        let bound = some.unwrap_or(bound);
+        let action = self.random.pick(&self.world.actions);
+        let mut fields = Vec::new();
+        let wanted = if sure { 2 } else { 1 };
+        for attr in &action.inputs {
+            if fields.len() < wanted && self.random.chance(45) && attr.ty != Ty::Texts {
+                fields.push(self.field(attr, bound));
+            }
+        }
+        self.injected(&mut fields, bound);
+        (self.event(action, &fields, None), ())
+    }
+
+    fn injected(&mut self, fields: &mut Vec<String>, bound: &[Bound]) {
+        match self.random.below(14) {
+            0 => fields.push("callerPrincipal: principal".to_owned()),
+            1 => fields.push("callerResource: resource".to_owned()),
+            2 => fields.push("sessionId: \"s1\"".to_owned()),
+            3 => fields.push("callerPrincipal: *".to_owned()),
+            4 => {
+                if let Some(clerk) = bound.iter().find(|b| b.ty == Ty::Clerk) {
+                    fields.push(format!("callerPrincipal: {}", clerk.name));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn field(&mut self, attr: &Attr, bound: &[Bound]) -> String {
+        let term = self.term(attr.ty, bound);
+        // Wrong now and then.
+        let path = match self.random.chance(1) {
+            true => "input.nothing".to_owned(),
+            false => attr.path.join("."),
+        };
+        format!("{path}: {term}")
+    }
+
+    fn predicate_binding(&mut self, name: &str, bound: &[Bound]) -> (String, Option<Ty>) {
+        let action = self.random.pick(&self.world.actions);
+        let bindable: Vec<&Attr> = action
+            .inputs
+            .iter()
+            .filter(|attr| attr.ty != Ty::Texts)
+            .collect();
+        if bindable.is_empty() {
+            return (self.event(action, &[], None), None);
+        }
+        let attr = *self.random.pick(&bindable);
+        let mut fields = vec![format!("{}: {name}", attr.path.join("."))];
+        let other = *self.random.pick(&bindable);
+        if self.random.chance(30) && !std::ptr::eq(other, attr) {
+            fields.push(self.field(other, bound));
+        }
+        if self.random.chance(20) {
+            fields.reverse();
+        }
+        (self.event(action, &fields, None), Some(attr.ty))
+    }
+
+    fn event(&mut self, action: &Action, fields: &[String], kind: Option<&str>) -> String {
+        let kind = kind.unwrap_or_else(|| match self.random.weighted(&[65, 25, 10]) {
+            at if at < self.world.kinds.len() => self.world.kinds[at],
+            _ => self.world.kinds[0],
+        });
+        let kind = if self.random.chance(1) {
+            "unknown"
+        } else {
+            kind
+        };
+        let mut fields = fields.to_vec();
+        if kind == self.world.kinds[1] && self.random.chance(25) {
+            fields.push("output.ok: true".to_owned());
+        }
+        format!(
+            "{}::Action::\"{}\"::{kind}{{ {} }}",
+            self.world.ns,
+            action.name,
+            fields.join(", ")
+        )
+    }
+
+    fn term(&mut self, ty: Ty, bound: &[Bound]) -> String {
+        // Of another type now and then.
+        let ty = match self.random.chance(2) {
+            true => *self.random.pick(&[Ty::Text, Ty::Long, Ty::Bool]),
+            false => ty,
+        };
+        let same: Vec<&Bound> = bound.iter().filter(|b| b.ty == ty).collect();
+        if !same.is_empty() && self.random.chance(60) {
+            return self.random.pick(&same).name.clone();
+        }
+        if self.random.chance(12) && !bound.is_empty() {
+            return (*self.random.pick(&["*", "_"])).to_owned();
+        }
+        if let Some(action) = self.target
+            && self.random.chance(40)
+        {
+            let same: Vec<&Attr> = action.inputs.iter().filter(|attr| attr.ty == ty).collect();
+            if !same.is_empty() {
+                return format!("context.{}", self.random.pick(&same).path.join("."));
+            }
+        }
+        let ns = &self.world.ns;
+        match ty {
+            Ty::Long if self.random.chance(20) => "principal.rank".to_owned(),
+            Ty::Long if self.random.chance(10) => "resource.size".to_owned(),
+            Ty::Text if self.random.chance(15) => "principal.id".to_owned(),
+            Ty::Text if self.random.chance(10) && self.clerks_only => "principal.nick".to_owned(),
+            Ty::Clerk if self.random.chance(40) && self.clerks_only => "principal".to_owned(),
+            Ty::Decimal => format!(
+                "decimal(\"{}\")",
+                self.random.pick(&["1.5", "1.50", "2.25"])
+            ),
+            Ty::Text => format!("{:?}", self.random.pick(&["a", "b", "c"])),
+            Ty::Long | Ty::Moment => self.random.between(-1, 4).to_string(),
+            Ty::Bool => self.random.chance(50).to_string(),
+            Ty::Clerk => format!("{ns}::Clerk::\"{}\"", self.random.pick(&["ann", "bob"])),
+            Ty::Color => format!("{ns}::Color::\"{}\"", self.random.pick(&["red", "green"])),
+            Ty::Texts => "[\"a\"]".to_owned(),
+        }
+    }
+}
