@@ -268,7 +268,7 @@ fn a_policy_that_does_not_compile_stops_the_run_before_anything_starts() {
         .output()
         .unwrap();
     assert_eq!(checked.status.code(), Some(2), "{}", both(&checked));
-    let same = text(&checked.stderr) + &text(&checked.stdout);
+    let same = text(&checked.stderr) + text(&checked.stdout).as_str();
     for line in told
         .lines()
         .filter(|line| line.starts_with("error") || line.contains('^'))

@@ -338,7 +338,7 @@ impl World {
         if head.starts_with("HTTP/1.1 200") {
             Ok(stream)
         } else {
-            Err(head + &rest(&mut stream))
+            Err(head + rest(&mut stream).as_str())
         }
     }
 
