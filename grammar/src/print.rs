@@ -77,6 +77,16 @@ pub fn print_action_schema(file: &ActionSchemaFile) -> String {
     out.text
 }
 
+/// As [`print_action_schema`], with what is too wide over several lines.
+pub fn lay_out_action_schema(file: &ActionSchemaFile) -> String {
+    let mut out = Out {
+        layout: Some(layout::Layout::without_comments()),
+        ..Out::default()
+    };
+    out.action_schema(file);
+    out.text
+}
+
 pub fn print_event_schema(file: &EventSchemaFile) -> String {
     let mut out = Out::default();
     out.event_schema(file);
@@ -339,4 +349,12 @@ fn sum_op(op: SumOp) -> &'static str {
         SumOp::Add => " + ",
         SumOp::Sub => " - ",
     }
+}
+
+/// Words that Cedar does not take as the name of an attribute without quotes.
+fn reserved(word: &str) -> bool {
+    const WORDS: [&str; 10] = [
+        "true", "false", "if", "then", "else", "in", "is", "like", "has", "__cedar",
+    ];
+    WORDS.contains(&word)
 }

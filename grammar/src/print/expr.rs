@@ -1,6 +1,6 @@
 //! Cedar expressions as text.
 
-use super::{BROKEN, Out, compare_op, sum_op};
+use super::{BROKEN, Out, compare_op, reserved, sum_op};
 use crate::ast::*;
 use crate::span::Span;
 
@@ -306,14 +306,6 @@ impl Out {
 
     fn parens(&mut self, expr: &Expr) {
         let fits = self.fits(expr.span, |out| out.parens(expr));
-        self.parenthesised(fits, expr.span.start, |out| out.expr(expr));
+        self.parenthesised(fits, expr.span, |out| out.expr(expr));
     }
-}
-
-/// Words that Cedar does not take as the name of an attribute without quotes.
-fn reserved(word: &str) -> bool {
-    const WORDS: [&str; 10] = [
-        "true", "false", "if", "then", "else", "in", "is", "like", "has", "__cedar",
-    ];
-    WORDS.contains(&word)
 }

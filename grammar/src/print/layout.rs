@@ -72,6 +72,16 @@ struct Comment {
 }
 
 impl Layout {
+    /// For a tree that no text has been read for.
+    pub(super) fn without_comments() -> Layout {
+        Layout {
+            source: String::new(),
+            start: 0,
+            comments: VecDeque::new(),
+            misplaced: false,
+        }
+    }
+
     fn at(&self, place: u32) -> usize {
         (place as usize).saturating_sub(self.start)
     }
@@ -96,6 +106,28 @@ impl Layout {
         const WORDS: [&str; 6] = ["since", "within", "then", "else", "where", "guardrails"];
         gap.split(|c: char| c.is_whitespace() || "&|(,+-*!.".contains(c))
             .all(|word| word.is_empty() || WORDS.contains(&word))
+    }
+
+    /// Where the first word inside written parentheses is, and the closing one. Without any, comments
+    /// before the end are left for what comes later.
+    fn inside_parentheses(&self, span: Span) -> (u32, u32) {
+        let text = self.text(self.at(span.start), self.at(span.end));
+        let Some(inside) = text.strip_prefix('(').filter(|rest| rest.ends_with(')')) else {
+            return (span.start, 0);
+        };
+        let mut rest = inside.trim_start();
+        while rest.starts_with("//") {
+            rest = rest
+                .find('\n')
+                .and_then(|end| rest.get(end..))
+                .unwrap_or_default();
+            rest = rest.trim_start();
+        }
+        let before = u32::try_from(text.len() - rest.len()).unwrap_or(0);
+        (
+            span.start.saturating_add(before),
+            span.end.saturating_sub(1),
+        )
     }
 
     /// Whether it follows something on its line.
@@ -132,26 +164,40 @@ impl Out {
 
     /// A new line for what begins at `place`, after the comments before it.
     pub(super) fn line(&mut self, place: u32) {
-        if let Some(layout) = &mut self.layout {
-            let place = layout.at(place);
-            let indent = self.indent;
-            while let Some(comment) = layout.comments.front().copied().filter(|c| c.start < place) {
-                layout.comments.pop_front();
-                if !layout.belongs_before(comment, place) {
-                    layout.misplaced = true;
-                }
-                if layout.trails(comment) {
-                    self.text.push(' ');
-                } else {
-                    self.text.push('\n');
-                    self.text.extend(std::iter::repeat_n(' ', indent));
-                }
-                self.text
-                    .push_str(layout.text(comment.start, comment.end).trim_end());
-            }
-        }
+        self.comments_before(place);
+        self.new_line();
+    }
+
+    /// A new line for the bracket at `place`; comments before it belong to what is inside.
+    fn closing_line(&mut self, place: u32) {
+        self.indented(|out| out.comments_before(place));
+        self.new_line();
+    }
+
+    fn new_line(&mut self) {
         self.text.push('\n');
         self.text.extend(std::iter::repeat_n(' ', self.indent));
+    }
+
+    fn comments_before(&mut self, place: u32) {
+        let Some(layout) = &mut self.layout else {
+            return;
+        };
+        let place = layout.at(place);
+        while let Some(comment) = layout.comments.front().copied().filter(|c| c.start < place) {
+            layout.comments.pop_front();
+            if !layout.belongs_before(comment, place) {
+                layout.misplaced = true;
+            }
+            if layout.trails(comment) {
+                self.text.push(' ');
+            } else {
+                self.text.push('\n');
+                self.text.extend(std::iter::repeat_n(' ', self.indent));
+            }
+            let text = layout.text(comment.start, comment.end);
+            self.text.push_str(text.trim_end());
+        }
     }
 
     pub(super) fn indented(&mut self, draw: impl FnOnce(&mut Out)) {
@@ -189,21 +235,25 @@ impl Out {
             out.line(inner.start);
             draw(out);
         });
-        self.line(outer.end.saturating_sub(1));
+        self.closing_line(outer.end.saturating_sub(1));
         self.push("}");
     }
 
-    pub(super) fn parenthesised(&mut self, fits: bool, place: u32, draw: impl FnOnce(&mut Out)) {
+    /// In parentheses; the span of what was written in some covers them.
+    pub(super) fn parenthesised(&mut self, fits: bool, span: Span, draw: impl FnOnce(&mut Out)) {
         self.push("(");
         if fits {
             draw(self);
         } else {
+            let (first, close) = match &self.layout {
+                Some(layout) => layout.inside_parentheses(span),
+                None => (span.start, 0),
+            };
             self.indented(|out| {
-                out.line(place);
+                out.line(first);
                 draw(out);
             });
-            // Where the parenthesis stood is not known: no comment is put before it.
-            self.line(0);
+            self.closing_line(close);
         }
         self.push(")");
     }
@@ -252,7 +302,7 @@ impl Out {
                 }
             }
         });
-        self.line(outer.end.saturating_sub(1));
+        self.closing_line(outer.end.saturating_sub(1));
         self.push(close.trim_start());
     }
 }

@@ -1,9 +1,9 @@
 //! Action schemas and event schemas as text.
 
 use super::{BROKEN, Out};
-use crate::ast::Str;
 use crate::ast::action_schema::*;
 use crate::ast::event_schema::*;
+use crate::ast::{Name, Str};
 
 /// Whether `text` can stand without quotes.
 fn is_word(text: &str) -> bool {
@@ -21,6 +21,7 @@ impl Out {
                 self.push("\n");
             }
             let indent = if namespace.name.is_some() { "  " } else { "" };
+            self.indent = indent.len();
             if let Some(name) = &namespace.name {
                 for annotation in &namespace.annotations {
                     self.annotation(annotation);
@@ -40,6 +41,7 @@ impl Out {
                 self.decl(decl);
                 self.push("\n");
             }
+            self.indent = 0;
             if namespace.name.is_some() {
                 self.push("}\n");
             }
@@ -98,16 +100,8 @@ impl Out {
                     self.push("]");
                 }
                 if let Some(applies_to) = applies_to {
-                    self.push(" appliesTo { principal: [");
-                    self.list(&applies_to.principals, Out::name);
-                    self.push("], resource: [");
-                    self.list(&applies_to.resources, Out::name);
-                    self.push("]");
-                    if let Some(context) = &applies_to.context {
-                        self.push(", context: ");
-                        self.ty(context);
-                    }
-                    self.push(" }");
+                    self.push(" appliesTo ");
+                    self.applies_to(applies_to);
                 }
                 self.push(";");
             }
@@ -120,6 +114,26 @@ impl Out {
             }
             DeclKind::Broken => self.push(BROKEN),
         }
+    }
+
+    fn applies_to(&mut self, applies_to: &AppliesTo) {
+        let types = |out: &mut Out, names: &[Name]| {
+            out.push("[");
+            out.list(names, Out::name);
+            out.push("]");
+        };
+        let mut parts = vec!["principal", "resource"];
+        parts.extend(applies_to.context.is_some().then_some("context"));
+        let place = |_: &&str| applies_to.span;
+        self.enclosed("{ ", " }", applies_to.span, &parts, place, |out, part| {
+            out.push(part);
+            out.push(": ");
+            match (*part, &applies_to.context) {
+                ("principal", _) => types(out, &applies_to.principals),
+                ("context", Some(context)) => out.ty(context),
+                _ => types(out, &applies_to.resources),
+            }
+        });
     }
 
     fn ty(&mut self, ty: &Ty) {
@@ -140,22 +154,28 @@ impl Out {
             self.push("{}");
             return;
         }
-        self.push("{ ");
-        self.list(&record.attrs, |out, attr| {
-            for annotation in &attr.annotations {
-                out.annotation(annotation);
-                out.push(" ");
-            }
-            out.label(&attr.name);
-            out.push(if attr.optional { "?: " } else { ": " });
-            out.ty(&attr.ty);
-        });
-        self.push(" }");
+        let place = |attr: &AttrDecl| attr.span;
+        self.enclosed(
+            "{ ",
+            " }",
+            record.span,
+            &record.attrs,
+            place,
+            |out, attr| {
+                for annotation in &attr.annotations {
+                    out.annotation(annotation);
+                    out.push(" ");
+                }
+                out.label(&attr.name);
+                out.push(if attr.optional { "?: " } else { ": " });
+                out.ty(&attr.ty);
+            },
+        );
     }
 
     /// A word where it is one, else a string literal.
     fn label(&mut self, label: &Str) {
-        if is_word(&label.value) {
+        if is_word(&label.value) && !super::reserved(&label.value) {
             self.push(&label.value)
         } else {
             self.string(&label.value)

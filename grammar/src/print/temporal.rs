@@ -94,7 +94,7 @@ impl Out {
 
     fn cond_parens(&mut self, cond: &Cond) {
         let fits = self.fits(cond.span, |out| out.cond_parens(cond));
-        self.parenthesised(fits, cond.span.start, |out| out.cond(cond));
+        self.parenthesised(fits, cond.span, |out| out.cond(cond));
     }
 
     /// An operand of the unary and binary operators: parenthesised unless it is of one piece.
@@ -263,7 +263,7 @@ impl Out {
             TermKind::Var(var) => self.var(var),
             TermKind::Aggregate(aggregate) => {
                 let fits = self.fits(term.span, |out| out.term(term));
-                self.parenthesised(fits, aggregate.span.start, |out| out.aggregate(aggregate));
+                self.parenthesised(fits, term.span, |out| out.aggregate(aggregate));
             }
             TermKind::Sum { first, rest } => {
                 self.summand(first);

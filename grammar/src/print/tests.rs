@@ -73,6 +73,8 @@ proptest! {
     fn action_schemas_are_read_back(tree in schemas::action_schema()) {
         let text = print_action_schema(&tree);
         same(&tree, &text, &parse_action_schema(&text))?;
+        let text = lay_out_action_schema(&tree);
+        same(&tree, &text, &parse_action_schema(&text))?;
     }
 
     #[test]
