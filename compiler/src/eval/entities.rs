@@ -190,7 +190,8 @@ fn check_entity(entity: &EntityData, schema: &ActionSchema) -> Result<(), Entity
         return Err(EntityError::NotAChoice { entity: uid() });
     }
     for parent in &entity.parents {
-        if !ty.ancestors.contains(&parent.ty) {
+        // A type may be among its own parents, but is not listed among its ancestors.
+        if !ty.ancestors.contains(&parent.ty) && !ty.parents.contains(&parent.ty) {
             return Err(EntityError::WrongParent {
                 entity: uid(),
                 parent: parent.clone(),
