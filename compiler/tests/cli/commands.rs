@@ -1,0 +1,255 @@
+//! The commands beside check, explain and replay: fmt, lower and schema.
+
+use crate::Place;
+
+const SCHEMA: &str = "namespace Depot {\n  entity Clerk;\n  entity Bay;\n  action \"move\" appliesTo { principal: [Clerk], resource: [Bay], context: { input: { kg: Long } } };\n}\n";
+const TEMPORAL: &str = "permit(principal, action == Depot::Action::\"move\", resource)\nwhen { context.input.kg < 10 }\nunless temporal { formerly within 1h Depot::Action::\"move\"::request{ input.kg: 3 } };\n";
+
+#[test]
+fn fmt_prints_the_layout() {
+    let place = Place::new();
+    place.file("p.dw", "permit(principal,action,resource);");
+    let laid = "permit (principal, action, resource);\n";
+    for name in ["fmt", "format"] {
+        let answer = place.run(&[name, "p.dw"]);
+        assert_eq!(
+            (answer.status, answer.out.as_str(), answer.err.as_str()),
+            (0, laid, "")
+        );
+    }
+    let answer = place.run_with(&["fmt", "-"], "permit(principal,action,resource);");
+    assert_eq!((answer.status, answer.out.as_str()), (0, laid));
+}
+
+#[test]
+fn fmt_checks_and_writes() {
+    let place = Place::new();
+    let path = place.file("p.dw", "permit(principal,action,resource);");
+    let answer = place.run(&["fmt", "--check", "p.dw"]);
+    assert_eq!((answer.status, answer.out.as_str()), (2, ""));
+    assert_eq!(answer.err, "p.dw: not laid out\n");
+    let answer = place.run(&["fmt", "--write", "p.dw"]);
+    assert_eq!(
+        (answer.status, answer.err.as_str()),
+        (0, "1 file changed\n")
+    );
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "permit (principal, action, resource);\n");
+    assert_eq!(place.run(&["fmt", "--check", "p.dw"]).status, 0);
+    let files = std::fs::read_dir(place.path()).unwrap().count();
+    assert_eq!(files, 1, "nothing is left beside the file");
+}
+
+#[test]
+fn fmt_of_a_file_with_errors_prints_and_writes_nothing() {
+    let place = Place::new();
+    place.file("good.dw", "permit(principal,action,resource);");
+    place.file("bad.dw", "permit(principal, action resource);");
+    for arg in ["--write", "--check"] {
+        let answer = place.run(&["fmt", arg, "good.dw", "bad.dw"]);
+        assert_eq!((answer.status, answer.out.as_str()), (2, ""));
+        assert!(answer.err.contains("bad.dw:1:"), "{}", answer.err);
+    }
+    let good = std::fs::read_to_string(place.path().join("good.dw")).unwrap();
+    assert_eq!(good, "permit(principal,action,resource);");
+    assert_eq!(place.run(&["fmt", "none.dw"]).status, 1);
+}
+
+#[test]
+fn lower_prints_policies_and_schema() {
+    let place = Place::new();
+    place.file("p.dw", TEMPORAL);
+    place.file("d.cedarschema", SCHEMA);
+    let answer = place.run(&["lower", "p.dw", "--policy-schema", "d.cedarschema"]);
+    assert_eq!(answer.status, 0);
+    insta::assert_snapshot!(answer.out, @r#"
+    // Policies
+
+    permit(principal, action == Depot::Action::"move", resource)
+    when { context.input.kg < 10 }
+    unless { context.policy_0__temporal_0 };
+
+    // Schema
+
+    namespace Depot {
+      entity Bay;
+      entity Clerk;
+      action "move" appliesTo {
+        principal: [Depot::Clerk],
+        resource: [Depot::Bay],
+        context: { input: { kg: Long }, policy_0__temporal_0: Bool }
+      };
+    }
+    "#);
+    insta::assert_snapshot!(answer.err, @"
+    schema: d.cedarschema
+    note: Cedar alone cannot decide these policies: it reads 1 temporal block from the context
+    ");
+}
+
+#[test]
+fn lower_prints_what_is_asked_for() {
+    let place = Place::new();
+    place.file("p.dw", TEMPORAL);
+    place.file("d.cedarschema", SCHEMA);
+    let run = |emit: &str, format: &str| {
+        place.run(&[
+            "lower",
+            "p.dw",
+            "--policy-schema",
+            "d.cedarschema",
+            "--emit",
+            emit,
+            "--format",
+            format,
+        ])
+    };
+    assert!(
+        run("cedar-policies", "human")
+            .out
+            .starts_with("permit(principal")
+    );
+    assert!(
+        run("cedar-schema", "human")
+            .out
+            .starts_with("namespace Depot {")
+    );
+    let json: serde_json::Value = serde_json::from_str(&run("cedar-json", "human").out).unwrap();
+    let context = &json["Depot"]["actions"]["move"]["appliesTo"]["context"]["attributes"];
+    assert_eq!(context["policy_0__temporal_0"]["name"], "Bool");
+    let answer = run("both", "json").json();
+    assert_eq!(answer["self_contained"], false);
+    assert_eq!(answer["decision_kinds"], serde_json::json!(["request"]));
+    assert_eq!(answer["temporal_fields"][0]["name"], "policy_0__temporal_0");
+    assert_eq!(
+        answer["temporal_fields"][0]["actions"][0],
+        "Depot::Action::\"move\""
+    );
+    assert_eq!(answer["provider_fields"], serde_json::json!([]));
+    assert!(answer["cedar_policies"].is_string() && answer["cedar_schema"].is_string());
+}
+
+#[test]
+fn lower_needs_no_note_where_nothing_was_hoisted() {
+    let place = Place::new();
+    place.file(
+        "p.dw",
+        "forbid(action, principal) when { !!!!!true == true };",
+    );
+    let answer = place.run(&[
+        "lower",
+        "p.dw",
+        "--emit",
+        "cedar-policies",
+        "--format",
+        "json",
+    ]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    assert_eq!(answer.json()["self_contained"], true);
+    assert_eq!(
+        answer.json()["cedar_policies"],
+        "forbid(principal, action, resource)\nwhen { !(!(!(!(!true)))) == true };\n"
+    );
+}
+
+#[test]
+fn lower_refuses_a_name_that_is_taken() {
+    let place = Place::new();
+    place.file("p.dw", TEMPORAL);
+    let clash = SCHEMA.replace("input:", "policy_0__temporal_0?: Long, input:");
+    place.file("d.cedarschema", clash);
+    let answer = place.run(&["lower", "p.dw", "--policy-schema", "d.cedarschema"]);
+    assert_eq!(answer.status, 2);
+    insta::assert_snapshot!(answer.out, @r#"
+    error[hoisted-name]: in Cedar this becomes `context.policy_0__temporal_0`, which the context of `move` declares itself
+      ┌─ p.dw:3:8
+      │
+    3 │ unless temporal { formerly within 1h Depot::Action::"move"::request{ input.kg: 3 } };
+      │        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      │
+      = help: rename that attribute of the schema
+
+    FAILED: 1 error, 0 warnings
+    "#);
+}
+
+#[test]
+fn schemas_are_checked_by_themselves() {
+    let place = Place::new();
+    place.file("d.cedarschema", SCHEMA);
+    place.file(
+        "d.json",
+        r#"{ "": { "entityTypes": { "A": {} }, "actions": {} } }"#,
+    );
+    place.file("e.dwschema", "event <A>::request { x: Long }\n");
+    place.file(
+        "p.json",
+        r#"{ "availableProviders": { "N::F": { "outputType": { "paramType": "string" } } } }"#,
+    );
+    for (kind, file) in [
+        ("action", "d.cedarschema"),
+        ("action", "d.json"),
+        ("event", "e.dwschema"),
+        ("providers", "p.json"),
+    ] {
+        let answer = place.run(&["schema", kind, file]);
+        assert_eq!((answer.status, answer.out), (0, format!("OK: {file}\n")));
+        let answer = place.run(&["schema", kind, file, "--format", "json"]);
+        assert_eq!(
+            answer.json(),
+            serde_json::json!({ "kind": kind, "ok": true })
+        );
+    }
+    place.file(
+        "bad.json",
+        r#"{ "": { "entityTypes": { "A": 3 }, "actions": {} } }"#,
+    );
+    let answer = place.run(&["schema", "action", "bad.json", "--format", "json"]);
+    assert_eq!(answer.status, 2);
+    assert_eq!(answer.json()["ok"], false);
+    assert_eq!(answer.json()["errors"][0]["code"], "json-shape");
+}
+
+#[test]
+fn a_json_schema_serves_as_policy_schema() {
+    let place = Place::new();
+    place.file("p.dw", TEMPORAL);
+    place.file("d.cedarschema", SCHEMA);
+    let json = place.run(&[
+        "lower",
+        "p.dw",
+        "--policy-schema",
+        "d.cedarschema",
+        "--emit",
+        "cedar-json",
+    ]);
+    let json = json.out.replace("policy_0__temporal_0", "other");
+    place.file("d.json", json);
+    let answer = place.run(&["validate", "p.dw", "--policy-schema", "d.json"]);
+    assert_eq!((answer.status, answer.out.as_str()), (0, "OK: 1 rule\n"));
+}
+
+#[test]
+fn a_schema_is_made_of_tools() {
+    let place = Place::new();
+    place.file("tools.json", r#"[{ "name": "ping", "inputSchema": { "type": "object", "properties": { "host": { "type": "string" } } } }]"#);
+    let answer = place.run(&[
+        "schema",
+        "mcp",
+        "--manifest",
+        "tools.json",
+        "-o",
+        "t.cedarschema",
+    ]);
+    assert_eq!((answer.status, answer.out.as_str()), (0, ""));
+    assert_eq!(answer.err, "wrote t.cedarschema\n");
+    let printed = place.run(&["schema", "mcp", "--manifest", "tools.json"]);
+    let written = std::fs::read_to_string(place.path().join("t.cedarschema")).unwrap();
+    assert_eq!(printed.out, written);
+    place.file("p.dw", "permit(principal, action == Drupe::Action::\"ping\", resource)\nwhen { context.input has host && context.input.host like \"*.local\" };\n");
+    let answer = place.run(&["check", "p.dw", "--policy-schema", "t.cedarschema"]);
+    assert_eq!((answer.status, answer.out.as_str()), (0, "OK: 1 rule\n"));
+    let answer = place.run_with(&["schema", "mcp", "--manifest", "-"], "{}");
+    assert_eq!((answer.status, answer.out.as_str()), (2, ""));
+    assert!(answer.err.contains("manifest-tools"), "{}", answer.err);
+}
