@@ -441,7 +441,7 @@ impl<'a> Writer<'a> {
         let mut fields = Vec::new();
         let wanted = if sure { 2 } else { 1 };
         for attr in &action.inputs {
-            if fields.len() < wanted && self.random.chance(45) && attr.ty != Ty::Texts {
+            if fields.len() < wanted && self.random.chance(45) {
                 fields.push(self.field(attr, bound));
             }
         }
@@ -465,13 +465,28 @@ impl<'a> Writer<'a> {
     }
 
     fn field(&mut self, attr: &Attr, bound: &[Bound]) -> String {
-        let term = self.term(attr.ty, bound);
+        // There are no literal sets.
+        let term = match attr.ty {
+            Ty::Texts => self.set_term(),
+            ty => self.term(ty, bound),
+        };
         // Wrong now and then.
         let path = match self.random.chance(1) {
             true => "input.nothing".to_owned(),
             false => attr.path.join("."),
         };
         format!("{path}: {term}")
+    }
+
+    fn set_term(&mut self) -> String {
+        let sets = |action: &Action| -> Vec<String> {
+            let sets = action.inputs.iter().filter(|attr| attr.ty == Ty::Texts);
+            sets.map(|attr| attr.path.join(".")).collect()
+        };
+        match self.target.map(sets) {
+            Some(sets) if !sets.is_empty() => format!("context.{}", self.random.pick(&sets)),
+            _ => "*".to_owned(),
+        }
     }
 
     fn predicate_binding(&mut self, name: &str, bound: &[Bound]) -> (String, Option<Ty>) {

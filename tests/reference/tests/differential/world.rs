@@ -215,7 +215,8 @@ impl World {
         }
     }
 
-    fn inputs(&self, action: &Action, random: &mut Random) -> String {
+    /// The inputs of an event; with `nulls`, null now and then.
+    fn inputs(&self, action: &Action, nulls: bool, random: &mut Random) -> String {
         let mut flat = Vec::new();
         let mut deep = Vec::new();
         let mut nested = false;
@@ -225,7 +226,11 @@ impl World {
                 continue;
             }
             let name = attr.path.last().map_or("", String::as_str);
-            let pair = format!("{name}: {}", self.value(attr.ty, random));
+            let value = match nulls && random.chance(6) {
+                true => "null".to_owned(),
+                false => self.value(attr.ty, random),
+            };
+            let pair = format!("{name}: {value}");
             match attr.path.len() {
                 3 => deep.push(pair),
                 _ => flat.push(pair),
@@ -252,7 +257,7 @@ impl World {
                 true => self.kinds[0],
                 false => self.kinds[1 + random.below(self.kinds.len() - 1)],
             };
-            let input = self.inputs(action, random);
+            let asked = self.inputs(action, false, random);
             let drone = action.drones && random.chance(30);
             let who = match drone {
                 true => format!("{}::Drone::\"d1\"", self.ns),
@@ -272,16 +277,17 @@ impl World {
                         self.entities(&who, &bay, drone, random)
                     );
                 }
-                let asked = match random.chance(85) {
-                    true => input.clone(),
-                    false => self.inputs(action, random),
-                };
                 let with = match self.session {
                     true => format!(", sessionId: {session:?}"),
                     false => String::new(),
                 };
                 _ = write!(line, " request_context(input: {asked}{with})");
             }
+            // What is logged is mostly what was asked for.
+            let input = match random.chance(75) {
+                true => asked,
+                false => self.inputs(action, true, random),
+            };
             _ = write!(
                 line,
                 " {}::Action::\"{}\"::{kind}(input: {input}",
