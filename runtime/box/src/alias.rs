@@ -1,5 +1,5 @@
-//! The shell an agent finds on its `PATH`: carries the text of a command, its streams and its signals over
-//! the broker's socket, and exits as the command did. It runs inside the sandbox and decides nothing.
+//! The shells, Pythons and MCP servers an agent finds on its `PATH`: carries what is to be run, its streams and
+//! its signals over the broker's socket, and exits as it did. It runs inside the sandbox and decides nothing.
 
 mod arguments;
 
@@ -17,7 +17,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names under which the `box` program is a shell.
-pub const NAMES: &[&str] = &["sh", "bash", "zsh"];
+pub const SHELLS: &[&str] = &["sh", "bash", "zsh"];
+/// Names under which it runs Python.
+pub const PYTHONS: &[&str] = &["python", "python3"];
+/// The program's own names.
+const OWN: &[&str] = &["box", "strands-box"];
 /// No text is longer, in bytes: it has to fit a frame, escaped.
 const LONGEST_TEXT: u64 = 256 * 1024;
 
@@ -29,10 +33,20 @@ const USAGE_ERROR: i32 = 2;
 /// 128 and `SIGPIPE`.
 const OUTPUT_GONE: i32 = 141;
 
+/// Whether this process stands for a shell, an interpreter or a server in a sandbox. Inside one, every name but
+/// the program's own is an alias: the box gives it the names of its servers.
 pub fn is_alias(argv0: &OsStr) -> bool {
+    let name = base(argv0);
+    SHELLS.contains(&&*name)
+        || PYTHONS.contains(&&*name)
+        || (!OWN.contains(&&*name) && std::env::var_os(ADDRESS).is_some())
+}
+
+fn base(argv0: &OsStr) -> std::borrow::Cow<'_, str> {
     Path::new(argv0)
         .file_name()
-        .is_some_and(|name| NAMES.iter().any(|alias| name == *alias))
+        .unwrap_or_default()
+        .to_string_lossy()
 }
 
 /// A refusal before or instead of running: what to print, and how to exit.
@@ -48,21 +62,26 @@ fn fail<T>(status: i32, message: impl Into<String>) -> Result<T, Failure> {
     })
 }
 
-/// Runs as the shell `argv0`; the exit status of the process.
+/// Runs as `argv0`; the exit status of the process.
 pub fn main(argv0: &OsStr, words: impl IntoIterator<Item = OsString>) -> i32 {
-    let shell = Path::new(argv0)
-        .file_name()
-        .map_or_else(|| "sh".into(), |name| name.to_string_lossy());
-    match run(words) {
+    let name = base(argv0);
+    let ran = if SHELLS.contains(&&*name) {
+        shell(words)
+    } else if PYTHONS.contains(&&*name) {
+        python(words)
+    } else {
+        server(&name)
+    };
+    match ran {
         Ok(status) => status,
         Err(Failure { status, message }) => {
-            let _ = writeln!(std::io::stderr(), "{shell}: {message}");
+            let _ = writeln!(std::io::stderr(), "{name}: {message}");
             status
         }
     }
 }
 
-fn run(words: impl IntoIterator<Item = OsString>) -> Result<i32, Failure> {
+fn shell(words: impl IntoIterator<Item = OsString>) -> Result<i32, Failure> {
     let invocation = match arguments::parse(words) {
         Ok(invocation) => invocation,
         Err(Refused::Version) => {
@@ -78,19 +97,79 @@ fn run(words: impl IntoIterator<Item = OsString>) -> Result<i32, Failure> {
     let (form, text) = match &invocation.source {
         Source::Command(text) => (Form::Command, text.clone()),
         Source::File(file) => (Form::Script, script(file)?),
-        Source::Stdin => (Form::Script, script_on_stdin()?),
+        Source::Stdin => (
+            Form::Script,
+            on_stdin(&format!("there is no interactive shell in a box\n{USAGE}"))?,
+        ),
     };
-    let open = Open {
+    relay(&Open {
         version: VERSION,
         mode: Mode::Shell,
         form,
         text: arguments::with_options(&invocation.set, text),
         name: invocation.name,
         args: invocation.args,
-        cwd: std::env::current_dir()
-            .map_or_else(|_| "/".into(), |cwd| cwd.to_string_lossy().into_owned()),
+        cwd: cwd(),
+    })
+}
+
+fn python(words: impl IntoIterator<Item = OsString>) -> Result<i32, Failure> {
+    use box_python::Invocation;
+    let words: Vec<String> = words
+        .into_iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let invocation = match box_python::arguments(words) {
+        Ok(invocation) => invocation,
+        Err(refused) => {
+            let _ = writeln!(std::io::stderr(), "{refused}");
+            return Ok(USAGE_ERROR);
+        }
     };
-    relay(&open)
+    let (form, name, text) = match invocation {
+        Invocation::Version | Invocation::Help => {
+            let text = if invocation == Invocation::Version {
+                format!("{}\n", box_python::VERSION)
+            } else {
+                box_python::HELP.to_owned()
+            };
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return Ok(0);
+        }
+        Invocation::Command(text) => (Form::Command, None, text),
+        Invocation::File(file) => (Form::Script, Some(file.clone()), script(file.as_ref())?),
+        Invocation::Input => (
+            Form::Script,
+            Some("<stdin>".to_owned()),
+            on_stdin("there is no interactive Python in a box: give -c SOURCE or a script")?,
+        ),
+    };
+    relay(&Open {
+        version: VERSION,
+        mode: Mode::Python,
+        form,
+        text,
+        name,
+        args: Vec::new(),
+        cwd: cwd(),
+    })
+}
+
+/// Stands for the MCP server of this name. Its arguments are the configuration's, whatever was given here.
+fn server(name: &str) -> Result<i32, Failure> {
+    relay(&Open {
+        version: VERSION,
+        mode: Mode::Mcp,
+        form: Form::Command,
+        text: String::new(),
+        name: Some(name.to_owned()),
+        args: Vec::new(),
+        cwd: cwd(),
+    })
+}
+
+fn cwd() -> String {
+    std::env::current_dir().map_or_else(|_| "/".into(), |cwd| cwd.to_string_lossy().into_owned())
 }
 
 fn script(file: &OsStr) -> Result<String, Failure> {
@@ -104,13 +183,10 @@ fn script(file: &OsStr) -> Result<String, Failure> {
     }
 }
 
-fn script_on_stdin() -> Result<String, Failure> {
+fn on_stdin(no_terminal: &str) -> Result<String, Failure> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        return fail(
-            USAGE_ERROR,
-            format!("there is no interactive shell in a box\n{USAGE}"),
-        );
+        return fail(USAGE_ERROR, no_terminal);
     }
     read_text(stdin.lock(), "standard input")
 }

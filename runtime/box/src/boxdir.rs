@@ -70,6 +70,12 @@ impl BoxDir {
                     .map_err(unmade)?,
             }
         }
+        // Every sandbox reads it, under whichever identity it runs.
+        let trust = trust_folder(&made.root);
+        match std::fs::create_dir(&trust) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(unmade(e)),
+            _ => std::fs::set_permissions(&trust, Permissions::from_mode(0o755)).map_err(unmade)?,
+        }
         Ok(made)
     }
 
@@ -82,16 +88,25 @@ impl BoxDir {
         self.root.join("private")
     }
 
-    /// Opens the decision records for appending.
-    pub fn records(&self) -> io::Result<(PathBuf, File)> {
-        let path = self.private().join("telemetry/records.jsonl");
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(&path)?;
-        Ok((path, file))
+    /// Where decision records go unless the file says otherwise.
+    pub fn records(&self) -> PathBuf {
+        self.private().join("telemetry/records.jsonl")
     }
+
+    /// What the network checkpoint notices by itself.
+    pub fn notices(&self) -> PathBuf {
+        self.private().join("telemetry/network.log")
+    }
+}
+
+/// Opens a file that only grows and that nobody else reads.
+pub fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(path)
 }
 
 fn private() -> DirBuilder {
@@ -103,6 +118,30 @@ fn private() -> DirBuilder {
 /// Where the names of the alias are in the agent's view, under the box directory.
 pub fn alias_folder(box_dir: &Path) -> PathBuf {
     box_dir.join("bin")
+}
+
+/// What every sandbox trusts, in its view under the same name.
+pub fn trust_folder(box_dir: &Path) -> PathBuf {
+    box_dir.join("trust")
+}
+
+/// Writes the certificate of this run's gateway; its path. It is another one each run, and never a key.
+pub fn write_certificate(box_dir: &Path, pem: &str) -> io::Result<PathBuf> {
+    if pem.contains("PRIVATE KEY") {
+        return Err(io::Error::other("it came with a private key"));
+    }
+    let path = trust_folder(box_dir).join("cert.pem");
+    let made = trust_folder(box_dir).join("cert.pem.new");
+    for old in [&made, &path] {
+        match std::fs::remove_file(old) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    std::fs::write(&made, pem)?;
+    std::fs::set_permissions(&made, Permissions::from_mode(0o444))?;
+    std::fs::rename(&made, &path)?;
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -121,7 +160,14 @@ mod tests {
             std::fs::metadata(again.private()).unwrap().mode() & 0o777,
             0o700
         );
-        assert!(again.records().is_ok());
+        assert!(append(&again.records()).is_ok());
+        for _ in 0..2 {
+            let certificate = write_certificate(again.root(), "PEM").unwrap();
+            let found = std::fs::metadata(&certificate).unwrap();
+            assert_eq!(found.mode() & 0o777, 0o444);
+            assert_eq!(std::fs::read_to_string(certificate).unwrap(), "PEM");
+        }
+        assert!(write_certificate(again.root(), "-----BEGIN PRIVATE KEY-----").is_err());
 
         let refusal = |path: &Path, uid| {
             BoxDir::prepare(path, uid)

@@ -1,6 +1,13 @@
-//! The shell checkpoint behind the broker: one command of an alias becomes one run of the shell.
+//! The checkpoints behind the broker: what an alias asks for becomes one run of the shell, one script, or one
+//! connection to an MCP server.
 
-use crate::broker::frame::{Form, Open, Signal};
+mod python;
+mod servers;
+
+pub use python::Interpreter;
+pub use servers::Servers;
+
+use crate::broker::frame::{Form, Mode, Open, Signal};
 use crate::broker::{Runner, Stop, Stopped, Streams};
 use box_authority::gate::Caller;
 use box_shell::{Request, Shell};
@@ -9,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// What the shell answers for a run that was cancelled.
+/// What the shell and Python answer for a run that was cancelled.
 const CANCELLED: i32 = 130;
 
 pub struct ShellCheckpoint {
@@ -20,8 +27,18 @@ pub struct ShellCheckpoint {
     pub env: BTreeMap<String, String>,
 }
 
-impl Runner for ShellCheckpoint {
+/// All of them, by what the alias is.
+pub struct Checkpoints {
+    pub shell: ShellCheckpoint,
+    pub python: Arc<Interpreter>,
+    pub servers: Servers,
+}
+
+impl Runner for Checkpoints {
     fn run(&self, caller: &Caller, open: &Open, streams: Streams) -> Result<i32, String> {
+        if open.mode == Mode::Mcp {
+            return self.servers.run(caller, open, streams);
+        }
         let cancel = Arc::new(AtomicBool::new(false));
         let signal = Arc::new(AtomicI32::new(0));
         let Streams {
@@ -35,26 +52,43 @@ impl Runner for ShellCheckpoint {
             .name("command stop".into())
             .spawn(move || heed(&stop, &heeding.0, &heeding.1))
             .map_err(|e| format!("the box is out of threads: {e}"))?;
-        let request = Request {
-            text: open.text.clone(),
-            args: arguments(open),
-            cwd: self.cwd(&open.cwd),
-            env: self.env.clone(),
-            caller: caller.clone(),
-            cancel: Some(Arc::clone(&cancel)),
-        };
         let io = box_shell::Streams {
             stdin: Box::new(stdin),
             stdout: Box::new(stdout),
             stderr: Box::new(stderr),
         };
-        let status = self.shell.run(request, io);
+        let cwd = self.shell.cwd(&open.cwd);
+        let status = if open.mode == Mode::Python {
+            self.python
+                .run(source(open), cwd, caller.clone(), &cancel, io)
+        } else {
+            let request = Request {
+                text: open.text.clone(),
+                args: arguments(open),
+                cwd,
+                env: self.shell.env.clone(),
+                caller: caller.clone(),
+                cancel: Some(Arc::clone(&cancel)),
+            };
+            self.shell.shell.run(request, io)
+        };
         let signal = signal.load(Ordering::Acquire);
         Ok(if status == CANCELLED && signal != 0 {
             128 + signal
         } else {
             status
         })
+    }
+}
+
+/// The script of an alias, which has read its file with the agent's own access.
+fn source(open: &Open) -> box_python::Source {
+    match &open.name {
+        Some(name) => box_python::Source::Script {
+            name: name.clone(),
+            text: open.text.clone(),
+        },
+        None => box_python::Source::Command(open.text.clone()),
     }
 }
 

@@ -3,6 +3,7 @@
 mod check;
 mod prepare;
 mod run;
+mod schema;
 
 use clap::{Args, Parser, Subcommand};
 use std::fmt::Display;
@@ -28,6 +29,26 @@ enum Command {
     Run(Run),
     /// Check a configuration and its policy, and list what would be reachable; start nothing
     Check(Check),
+    /// What a policy is written with
+    #[command(subcommand)]
+    Policy(Policy),
+}
+
+#[derive(Subcommand)]
+enum Policy {
+    /// Ask the MCP servers of a box for their tools, each in its sandbox, and write the schema that rules about
+    /// them need: put it beside the policy
+    GenerateSchema(GenerateSchema),
+}
+
+#[derive(Args)]
+struct GenerateSchema {
+    /// The box.toml of the box
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Where to write actions.cedarschema and events.dwschema
+    #[arg(long, value_name = "DIR")]
+    output_dir: PathBuf,
 }
 
 #[derive(Args)]
@@ -52,6 +73,9 @@ pub fn main() -> i32 {
     let ended = match Cli::parse().command {
         Command::Run(Run { config, arguments }) => run::run(&config, &arguments),
         Command::Check(Check { config }) => check::check(&config),
+        Command::Policy(Policy::GenerateSchema(GenerateSchema { config, output_dir })) => {
+            schema::generate(&config, &output_dir)
+        }
     };
     ended.unwrap_or_else(|failure| {
         failure.print();

@@ -11,6 +11,8 @@ mod shape;
 
 pub use host::{Host, hash};
 
+use box_gateway::Route;
+use box_gateway::config::SecretTable;
 use box_sandbox::spec::Grants;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use std::collections::BTreeMap;
@@ -27,12 +29,51 @@ pub struct BoxConfig {
     pub agent: Process,
     /// By label.
     pub tools: BTreeMap<String, Process>,
+    /// `[egress.<name>]`: secrets by where they may go.
+    pub egress: BTreeMap<String, Route>,
+    pub mcp: BTreeMap<String, Server>,
+    pub telemetry: Telemetry,
+    pub gateway: GatewayTable,
+    /// What the file says well and this build does not enforce. A box with any of these does not run.
+    pub not_yet: Vec<Diagnostic>,
+}
+
+/// `[gateway]`, an addition of ours: what the network checkpoint refuses and trusts unless told otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewayTable {
+    /// `host:port` of services on private, loopback or link-local addresses that the policy may permit.
+    pub allow_private: Vec<String>,
+    /// PEM files of roots that servers are verified against, beside the public ones. Canonical.
+    pub ca_files: Vec<PathBuf>,
+}
+
+/// `[mcp.<name>]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// A program the box starts, with `mcp.<name>` as its name.
+    Stdio(Process),
+    Http(Remote),
+}
+
+/// A remote MCP server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    pub destinations: Vec<String>,
+    pub secret: Option<SecretTable>,
+    pub allow: Option<Vec<String>>,
+}
+
+/// `[telemetry.<label>]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Telemetry {
+    /// Where records go instead of the box directory, each file receiving all of them.
+    pub files: Vec<PathBuf>,
 }
 
 /// A process table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// `agent`, `tool.git`.
+    /// `agent`, `tool.git`, `mcp.tickets`.
     pub name: String,
     /// Canonical.
     pub program: PathBuf,
@@ -42,6 +83,8 @@ pub struct Process {
     pub workspace: Option<PathBuf>,
     /// As written, plus `HOME` and `PATH`.
     pub env: BTreeMap<String, String>,
+    /// Variables of the agent's command that reach it too, where it sets them.
+    pub pass_env: Vec<String>,
     pub grants: Grants,
 }
 
@@ -52,5 +95,39 @@ pub fn read(file: &std::path::Path, text: &str, host: &Host) -> Result<BoxConfig
     match config {
         Some(config) if problems.is_empty() => Ok(config),
         _ => Err(problems),
+    }
+}
+
+impl Process {
+    /// The program as the file spells it; a server's is the name the agent starts it by.
+    pub fn program_name(&self) -> &str {
+        self.argv.first().map_or("", String::as_str)
+    }
+}
+
+impl BoxConfig {
+    /// The MCP servers that are programs, by name.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, &Process)> {
+        self.mcp.iter().filter_map(|(name, server)| match server {
+            Server::Stdio(process) => Some((name.as_str(), process)),
+            Server::Http(_) => None,
+        })
+    }
+
+    /// Every process table of the file, the agent's first.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        let servers = self.servers().map(|(_, process)| process);
+        [&self.agent]
+            .into_iter()
+            .chain(self.tools.values())
+            .chain(servers)
+    }
+
+    /// The box's own files, which no process of it reaches.
+    pub fn own(&self) -> impl Iterator<Item = &PathBuf> {
+        [Some(&self.box_dir), Some(&self.file), self.policy.as_ref()]
+            .into_iter()
+            .flatten()
+            .chain(&self.telemetry.files)
     }
 }

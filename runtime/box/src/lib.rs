@@ -11,6 +11,7 @@ pub mod broker;
 pub mod checkpoint;
 pub mod cli;
 pub mod config;
+pub mod network;
 pub mod planning;
 pub mod policy;
 pub mod programs;

@@ -1,4 +1,5 @@
-//! One program under three names: the command `box`, the launcher of sandboxes, and the shell in them.
+//! One program under several names: the command `box`, the launcher of sandboxes, the worker that runs Python,
+//! and the shells, Pythons and MCP servers inside a sandbox.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,9 @@ fn main() {
     // Before anything else: the launcher must run while there is one thread.
     if box_sandbox::is_launcher(&name) {
         box_sandbox::launcher_main();
+    }
+    if box_python::is_worker(&name) {
+        box_python::worker_main();
     }
     if box_run::alias::is_alias(&name) {
         exit(box_run::alias::main(&name, words));

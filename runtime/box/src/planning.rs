@@ -1,7 +1,7 @@
 //! The processes of a configuration as specs, and every spec as a plan before anything starts.
 
 use crate::alias;
-use crate::boxdir::alias_folder;
+use crate::boxdir::{alias_folder, trust_folder};
 use crate::broker::ADDRESS;
 use crate::config::{BoxConfig, Process};
 use crate::report::Planned;
@@ -32,8 +32,16 @@ pub fn agent(config: &BoxConfig, more: &[String], alias: &Path) -> ProcessSpec {
     env.entry("SHELL".into())
         .or_insert_with(|| folder.join("bash").display().to_string());
     env.insert("PWD".into(), workspace.display().to_string());
-    let folders = SHELL_FOLDERS.iter().map(PathBuf::from).chain([folder]);
-    let names = folders.flat_map(|folder| alias::NAMES.iter().map(move |name| folder.join(name)));
+    let folders = SHELL_FOLDERS
+        .iter()
+        .map(PathBuf::from)
+        .chain([folder.clone()]);
+    let shells = folders.flat_map(|folder| alias::SHELLS.iter().map(move |name| folder.join(name)));
+    let pythons = alias::PYTHONS.iter().map(|name| folder.join(name));
+    let servers = config
+        .servers()
+        .map(|(_, server)| folder.join(server.program_name()));
+    let names: Vec<PathBuf> = shells.chain(pythons).chain(servers).collect();
     ProcessSpec {
         name: name.clone(),
         role: Role::Agent,
@@ -43,7 +51,10 @@ pub fn agent(config: &BoxConfig, more: &[String], alias: &Path) -> ProcessSpec {
         workspace: workspace.to_path_buf(),
         env,
         grants: without_own(grants, config),
-        aliases: names.map(|name| (name, alias.to_path_buf())).collect(),
+        aliases: names
+            .into_iter()
+            .map(|name| (name, alias.to_path_buf()))
+            .collect(),
         listeners: vec![ADDRESS.into()],
     }
 }
@@ -73,6 +84,27 @@ pub fn leaf(
     }
 }
 
+/// The command of a table in a sandbox of its own, where its table says: an MCP server, or a tool at rest.
+pub fn server(config: &BoxConfig, process: &Process) -> ProcessSpec {
+    leaf(
+        config,
+        process,
+        &process.grants,
+        &process.program,
+        process.argv.clone(),
+        server_places(config, process),
+    )
+}
+
+/// The workspace of such a process, and where it starts.
+pub fn server_places<'p>(config: &'p BoxConfig, process: &'p Process) -> (&'p Path, &'p Path) {
+    let workspace = process
+        .workspace
+        .as_deref()
+        .unwrap_or_else(|| agent_workspace(config));
+    (workspace, workspace)
+}
+
 /// A configuration always gives the agent a workspace; the root is never one.
 pub fn agent_workspace(config: &BoxConfig) -> &Path {
     config
@@ -82,17 +114,14 @@ pub fn agent_workspace(config: &BoxConfig) -> &Path {
         .unwrap_or_else(|| Path::new("/"))
 }
 
-/// The lists, less the box's own files where a list would show them.
+/// The lists, less the box's own files where a list would show them, and with the certificates that every
+/// process trusts.
 fn without_own(grants: &Grants, config: &BoxConfig) -> Grants {
     let mut grants = grants.clone();
-    for own in [
-        Some(&config.box_dir),
-        Some(&config.file),
-        config.policy.as_ref(),
-    ]
-    .into_iter()
-    .flatten()
-    {
+    let private = config.box_dir.join("private");
+    let trust = trust_folder(&config.box_dir);
+    let files = config.own().filter(|path| **path != config.box_dir);
+    for own in files.chain([&private]) {
         let Grants {
             read,
             write,
@@ -111,6 +140,11 @@ fn without_own(grants: &Grants, config: &BoxConfig) -> Grants {
             grants.deny.push(own.clone());
         }
     }
+    // Before the first run there is nothing to show yet.
+    let read = grants.read.iter().any(|entry| trust.starts_with(entry));
+    if !read && trust.exists() {
+        grants.read.push(trust);
+    }
     grants
 }
 
@@ -121,21 +155,13 @@ pub fn plan_all(
     alias: &Path,
     host: &Host,
 ) -> Result<Vec<Planned>, Vec<PlanRefusal>> {
-    let home = agent_workspace(config);
-    let tools = config.tools.values().map(|tool| {
-        let workspace = tool.workspace.as_deref().unwrap_or(home);
-        leaf(
-            config,
-            tool,
-            &tool.grants,
-            &tool.program,
-            tool.argv.clone(),
-            (workspace, workspace),
-        )
-    });
+    let leaves = config
+        .processes()
+        .skip(1)
+        .map(|process| server(config, process));
     let mut planned = Vec::new();
     let mut refused = Vec::new();
-    for spec in tools.chain([agent(config, more, alias)]) {
+    for spec in leaves.chain([agent(config, more, alias)]) {
         match plan(&spec, host) {
             Ok(plan) => planned.push(Planned { spec, plan }),
             Err(refusal) => refused.push(refusal),

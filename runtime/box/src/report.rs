@@ -1,7 +1,7 @@
 //! What a box tells its operator before it starts: the policy, and everything each process reaches without
 //! asking it. Made from the very plans that are enforced.
 
-use crate::config::BoxConfig;
+use crate::config::{BoxConfig, Server};
 use box_sandbox::grants::{self, List};
 use box_sandbox::plan::SandboxPlan;
 use box_sandbox::spec::{Grants, ProcessSpec, Role};
@@ -91,7 +91,9 @@ pub fn reach(planned: &Planned, detail: Detail) -> Vec<String> {
         variable("PATH")
     ));
     if spec.role == Role::Leaf {
-        lines.push(format!("[{name}] has no network"));
+        lines.push(format!(
+            "[{name}] reaches the network through the gateway only"
+        ));
     }
     lines.extend(
         plan.notes
@@ -119,6 +121,61 @@ pub fn tools(config: &BoxConfig) -> String {
         .map(|(label, tool)| format!("{label} (`{}`)", tool.argv.join(" ")))
         .collect();
     format!("tools, each in a sandbox of its own: {}", tools.join(", "))
+}
+
+/// That rules may speak of the tools of MCP servers, and where that is from.
+pub fn schema(file: &Path) -> String {
+    format!("tools of MCP servers as in {}", file.display())
+}
+
+/// The network: where secrets go, and what the floor under the policy lets through.
+pub fn network(config: &BoxConfig) -> Vec<String> {
+    let mut lines: Vec<String> = config
+        .egress
+        .iter()
+        .map(|(name, route)| {
+            let who = route
+                .allow
+                .as_ref()
+                .map_or_else(|| "every process".to_owned(), |allowed| allowed.join(", "));
+            format!(
+                "[egress.{name}] {who} may send {} to {}, never seeing its value",
+                route.secret.reference.escape_debug(),
+                route.destinations.join(", ").escape_debug()
+            )
+        })
+        .collect();
+    if !config.gateway.allow_private.is_empty() {
+        lines.push(format!(
+            "[gateway] the policy may permit the private addresses of {}",
+            config.gateway.allow_private.join(", ").escape_debug()
+        ));
+    }
+    for file in &config.gateway.ca_files {
+        lines.push(format!(
+            "[gateway] servers are also verified against {}",
+            file.display().to_string().escape_debug()
+        ));
+    }
+    lines
+}
+
+/// The MCP servers by what the agent starts to reach them.
+pub fn servers(config: &BoxConfig) -> Vec<String> {
+    config
+        .mcp
+        .iter()
+        .map(|(name, server)| match server {
+            Server::Stdio(process) => format!(
+                "[mcp.{name}] `{}` in a sandbox of its own, started as `{}`",
+                process.argv.join(" "),
+                process.program_name()
+            ),
+            Server::Http(remote) => {
+                format!("[mcp.{name}] remote, at {}", remote.destinations.join(", "))
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::host::{Files, Identity, Machine};
 use crate::launch::{ExitStatus, LaunchError, Step};
 use crate::plan::{Paths, SandboxPlan};
 use crate::seatbelt::{ProfileRefusal, Wiring, profile};
+use crate::spec::announce;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -245,10 +246,11 @@ pub fn environment(plan: &SandboxPlan, paths: &Paths, wiring: &Wiring) -> BTreeM
     }
     env.insert("TMPDIR".into(), wiring.scratch().display().to_string());
     let ports = wiring.ports.iter();
-    for (name, port) in plan.listeners.iter().zip(ports) {
-        env.insert(name.clone(), format!("127.0.0.1:{port}"));
-    }
-    env
+    let announced = plan.listeners.iter().zip(ports);
+    announce(
+        env,
+        announced.map(|(name, port)| (name.clone(), format!("127.0.0.1:{port}"))),
+    )
 }
 
 /// Whether this release knows the operations on grafts; a profile with an operation it does not know is

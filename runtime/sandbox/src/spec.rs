@@ -26,7 +26,8 @@ pub struct ProcessSpec {
     /// `/bin/sh`. Name in the view, then file of the host.
     pub aliases: BTreeMap<PathBuf, PathBuf>,
     /// Loopback listeners made inside the sandbox's own network and handed to the launcher, in order.
-    /// Each is announced to the process as an environment variable holding `127.0.0.1:<port>`.
+    /// Each is announced to the process as an environment variable holding `127.0.0.1:<port>`, and `${NAME}`
+    /// in a value of `env` stands for that too.
     pub listeners: Vec<String>,
 }
 
@@ -51,4 +52,40 @@ pub struct Grants {
     pub metadata: Vec<PathBuf>,
     pub exec: Vec<PathBuf>,
     pub deny: Vec<PathBuf>,
+}
+
+/// The environment with the listeners' own variables, and their addresses where other values name them.
+pub(crate) fn announce(
+    mut env: BTreeMap<String, String>,
+    listeners: impl IntoIterator<Item = (String, String)>,
+) -> BTreeMap<String, String> {
+    for (name, address) in listeners {
+        let named = format!("${{{name}}}");
+        for value in env.values_mut().filter(|value| value.contains(&named)) {
+            *value = value.replace(&named, &address);
+        }
+        env.insert(name, address);
+    }
+    env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::announce;
+
+    #[test]
+    fn listeners_are_announced_in_their_variables_and_where_values_name_them() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let env = [
+            pair("HTTP_PROXY", "http://${GATEWAY}"),
+            pair("PRICE", "${OTHER} $GATEWAY"),
+        ];
+        let announced = announce(env.into(), [pair("GATEWAY", "127.0.0.1:4000")]);
+        let expected = [
+            pair("GATEWAY", "127.0.0.1:4000"),
+            pair("HTTP_PROXY", "http://127.0.0.1:4000"),
+            pair("PRICE", "${OTHER} $GATEWAY"),
+        ];
+        assert_eq!(announced, expected.into());
+    }
 }

@@ -103,6 +103,12 @@ pub trait Programs: Send + Sync {
     /// Credential stores that the tool table matching this start names; part of the question.
     fn describe(&self, program: &Path, args: &[String]) -> Vec<SmolStr>;
 
+    /// Bare names the box interprets itself. Typed in the shell they are decided as `shell:exec`, and
+    /// [`Programs::run`] gets the name where it else gets a file.
+    fn interpreters(&self) -> &[&str] {
+        &[]
+    }
+
     /// Runs a permitted program to its end: its exit status, or 128+N on a signal. Called on its own thread.
     ///
     /// # Errors
@@ -113,7 +119,7 @@ pub trait Programs: Send + Sync {
 /// A permitted start.
 #[derive(Debug)]
 pub struct ProgramRun {
-    /// The canonical file that was decided.
+    /// The canonical file that was decided, or the bare name of an interpreter.
     pub program: PathBuf,
     /// `argv[0]` is the word as typed.
     pub argv: Vec<String>,

@@ -163,8 +163,12 @@ async fn execute(shell: &Shell, request: Request, stdin: Stdin, stdout: Sink, st
 
     let names: HashSet<String> = bash.builtin_names().into_iter().collect();
     let mut programs = HashSet::new();
+    for name in spawner.programs.interpreters() {
+        registry.insert(*name, Arc::new(External::interpreter(name, &spawner)));
+        programs.insert((*name).to_owned());
+    }
     for (name, file) in spawner.names() {
-        if !names.contains(&name) {
+        if !names.contains(&name) && !programs.contains(&name) {
             registry.insert(name.clone(), Arc::new(External::new(&name, file, &spawner)));
             programs.insert(name);
         }

@@ -113,6 +113,25 @@ impl Spawner {
         }
     }
 
+    /// Asks for an interpreter of the box, which is a command of its own and no program of the host.
+    fn ask_interpreter(&self, name: &str, args: &[String], cwd: &Path) -> Ready {
+        self.session.settle();
+        if let Some(text) = self.session.refused_call() {
+            return Ready::Not { status: 126, text };
+        }
+        match self.session.ask.exec(name, args, cwd) {
+            Ok(permit) => Ready::Go {
+                permit,
+                program: PathBuf::from(name),
+                cwd: cwd.to_path_buf(),
+            },
+            Err(denial) => Ready::Not {
+                status: 126,
+                text: refusal_text(&denial),
+            },
+        }
+    }
+
     /// Runs what the plan made ready, on the command's own streams.
     pub(crate) async fn execute(
         self: Arc<Self>,
@@ -179,7 +198,8 @@ impl Drop for EndGrants {
 /// Stands for a program found on the look-up path.
 pub(crate) struct External {
     name: String,
-    file: PathBuf,
+    /// None: an interpreter of the box.
+    file: Option<PathBuf>,
     spawner: Weak<Spawner>,
 }
 
@@ -187,7 +207,15 @@ impl External {
     pub(crate) fn new(name: &str, file: PathBuf, spawner: &Arc<Spawner>) -> Self {
         Self {
             name: name.to_owned(),
-            file,
+            file: Some(file),
+            spawner: Arc::downgrade(spawner),
+        }
+    }
+
+    pub(crate) fn interpreter(name: &str, spawner: &Arc<Spawner>) -> Self {
+        Self {
+            name: name.to_owned(),
+            file: None,
             spawner: Arc::downgrade(spawner),
         }
     }
@@ -210,8 +238,9 @@ impl Builtin for External {
             return Err(bashkit::Error::Cancelled);
         };
         let (id, args) = spawner.session.unmark(ctx.args);
-        let ready = match self.file.canonicalize() {
-            Ok(program) if is_executable(&program) => {
+        let ready = match self.file.as_ref().map(|file| file.canonicalize()) {
+            None => spawner.ask_interpreter(&self.name, args, ctx.cwd),
+            Some(Ok(program)) if is_executable(&program) => {
                 spawner.ask(&self.name, args, ctx.cwd, program)
             }
             _ => Ready::Not {

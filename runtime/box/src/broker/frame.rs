@@ -52,6 +52,10 @@ pub struct Open {
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     Shell,
+    /// A script for the Python checkpoint.
+    Python,
+    /// The MCP server whose program has the name in [`Open::name`].
+    Mcp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -282,7 +286,7 @@ mod tests {
             (
                 "unknown mode",
                 framed(
-                    r#"{"type":"open","version":1,"mode":"python","form":"command","text":"","cwd":"/"}"#,
+                    r#"{"type":"open","version":1,"mode":"perl","form":"command","text":"","cwd":"/"}"#,
                 ),
             ),
             (

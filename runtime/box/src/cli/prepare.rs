@@ -7,7 +7,7 @@ use crate::policy::{self, Loaded, Rejected};
 use crate::report::{self, Planned};
 use box_sandbox::host::Host;
 use dogwood_compiler::diagnostic::{Style, render};
-use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use dogwood_compiler::grammar::diagnostic::{Diagnostic, Severity};
 use std::io::{IsTerminal, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,21 +28,25 @@ pub struct Prepared {
     pub planned: Vec<Planned>,
 }
 
-/// Reads and checks all of it. Warnings of the policy are printed.
-pub fn prepare(file: &Path, arguments: &[String]) -> Result<Prepared, Failure> {
-    let (file, name, text) = source(file)?;
-    let host = config_host()?;
-    let config =
-        config::read(&file, &text, &host).map_err(|problems| rejected(&problems, &name, &text))?;
+/// What it is prepared for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Run,
+    Check,
+}
+
+/// Reads and checks all of it. Warnings are printed.
+pub fn prepare(file: &Path, arguments: &[String], purpose: Purpose) -> Result<Prepared, Failure> {
+    let Configuration {
+        config,
+        name,
+        text,
+        home,
+    } = configuration(file)?;
+    not_enforced(&config, purpose, &name, &text)?;
     let policy = policy(&config)?;
-    let program = std::env::current_exe()
-        .map_err(|e| Failure::failed(format!("this program cannot be found: {e}")))?;
-    let home = config.agent.env.get("HOME").map(PathBuf::from);
-    let mut machine = Host::this_machine(home);
-    if !machine.homes.contains(&host.home) {
-        machine.homes.push(host.home.clone());
-    }
-    machine.terminal = std::io::stdin().is_terminal();
+    let program = program()?;
+    let machine = machine(&config, &home);
     let planned = plan_all(&config, arguments, &program, &machine).map_err(|refusals| {
         let reasons: Vec<String> = refusals
             .iter()
@@ -61,10 +65,51 @@ pub fn prepare(file: &Path, arguments: &[String]) -> Result<Prepared, Failure> {
         config,
         policy,
         host: machine,
-        home: host.home,
+        home,
         program,
         planned,
     })
+}
+
+/// A configuration and the text it came from.
+pub struct Configuration {
+    pub config: BoxConfig,
+    /// What messages call the file.
+    pub name: String,
+    pub text: String,
+    /// The operator's home.
+    pub home: PathBuf,
+}
+
+pub fn configuration(file: &Path) -> Result<Configuration, Failure> {
+    let (file, name, text) = source(file)?;
+    let host = config_host()?;
+    match config::read(&file, &text, &host) {
+        Ok(config) => Ok(Configuration {
+            config,
+            name,
+            text,
+            home: host.home,
+        }),
+        Err(problems) => Err(rejected(&problems, &name, &text)),
+    }
+}
+
+/// This executable.
+pub fn program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|e| Failure::failed(format!("this program cannot be found: {e}")))
+}
+
+/// The machine as the sandboxes of a box see it.
+pub fn machine(config: &BoxConfig, home: &Path) -> Host {
+    let agent_home = config.agent.env.get("HOME").map(PathBuf::from);
+    let mut machine = Host::this_machine(agent_home);
+    if !machine.homes.iter().any(|known| known == home) {
+        machine.homes.push(home.to_path_buf());
+    }
+    machine.terminal = std::io::stdin().is_terminal();
+    machine
 }
 
 /// The lines about a box that `check` and `run` share.
@@ -85,12 +130,43 @@ pub fn disclose(prepared: &Prepared, detail: report::Detail) {
             .iter()
             .for_each(|line| tell(line));
     }
+    if let Some((schema, _)) = &policy.tools.schema {
+        tell(&report::schema(schema));
+    }
     tell(&report::tools(config));
+    for line in report::network(config)
+        .iter()
+        .chain(&report::servers(config))
+    {
+        tell(line);
+    }
     for planned in planned {
         report::reach(planned, detail)
             .iter()
             .for_each(|line| tell(line));
     }
+}
+
+/// A file that asks for what this build does not enforce: a warning to whoever checks it, a refusal to run it.
+fn not_enforced(
+    config: &BoxConfig,
+    purpose: Purpose,
+    name: &str,
+    text: &str,
+) -> Result<(), Failure> {
+    let mut problems = config.not_yet.clone();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    if purpose == Purpose::Run {
+        for problem in &mut problems {
+            problem.severity = Severity::Error;
+        }
+        return Err(rejected(&problems, name, text));
+    }
+    let report = render(&problems, &[(name, text)], style());
+    let _ = std::io::Write::write_all(&mut anstream::stderr(), report.as_bytes());
+    Ok(())
 }
 
 fn count(n: usize, word: &str) -> String {

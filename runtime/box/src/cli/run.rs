@@ -1,11 +1,12 @@
 //! `box run`: one box, from its first check to its last process.
 
-use super::prepare::{Prepared, disclose, prepare};
+use super::prepare::{Prepared, Purpose, disclose, prepare};
 use super::{Failure, tell};
-use crate::boxdir::BoxDir;
+use crate::boxdir::{BoxDir, append};
 use crate::broker;
-use crate::checkpoint::ShellCheckpoint;
+use crate::checkpoint::{Checkpoints, Interpreter, Servers, ShellCheckpoint};
 use crate::config::{self, BoxConfig};
+use crate::network::Network;
 use crate::planning::{agent_workspace, plan_all};
 use crate::programs::Sandboxed;
 use crate::report::Detail;
@@ -17,8 +18,9 @@ use box_authority::gate::{Caller, Gate};
 use box_authority::records::{Records, RunIdentity};
 use box_shell::{Programs, Shell};
 use nix::sys::resource::{Resource, setrlimit};
+use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,12 +44,13 @@ pub fn run(file: &Path, arguments: &[String]) -> Result<i32, Failure> {
     // First of all, while there is one thread.
     let signals = Signals::hold()
         .map_err(|e| Failure::failed(format!("signals cannot be held back: {e}")))?;
-    let mut prepared = prepare(file, arguments)?;
+    let mut prepared = prepare(file, arguments, Purpose::Run)?;
     let box_dir = box_dir(&mut prepared, arguments)?;
     harden()?;
     let authority = Arc::new(authority(&prepared, &box_dir)?);
+    let network = network(&prepared, &authority, &box_dir)?;
     disclose(&prepared, Detail::Short);
-    let status = workload(&prepared, &authority, signals);
+    let status = workload(&prepared, &authority, &network, signals);
     authority.close();
     status
 }
@@ -94,15 +97,13 @@ fn harden() -> Result<(), Failure> {
 }
 
 fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure> {
-    let (path, file) = box_dir
-        .records()
-        .map_err(|e| Failure::failed(format!("the decision records: {e}")))?;
+    let (paths, out) = records(&prepared.config, box_dir)?;
     let run = RunIdentity {
         box_id: format!("box-{:016x}", config::hash(box_dir.root())),
         run_id: std::hash::RandomState::new().build_hasher().finish(),
     };
     let policy = &prepared.policy;
-    let records = Records::new(Box::new(BufWriter::new(file)), run).quoting(&policy.source.text);
+    let records = Records::new(out, run).quoting(&policy.source.text);
     let rules = PolicySet::new(
         &policy.checked,
         std::slice::from_ref(&policy.source),
@@ -119,24 +120,83 @@ fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure
     tell(&format!(
         "history: {} events{unfinished}; decisions are recorded in {}",
         recovered.events,
-        path.display()
+        paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join(" and ")
     ));
     Ok(authority)
+}
+
+/// The files records go to, and one stream to all of them.
+fn records(
+    config: &BoxConfig,
+    box_dir: &BoxDir,
+) -> Result<(Vec<PathBuf>, Box<dyn Write + Send>), Failure> {
+    let mut paths = config.telemetry.files.clone();
+    if paths.is_empty() {
+        paths.push(box_dir.records());
+    }
+    let mut files = Vec::new();
+    for path in &paths {
+        let file = append(path).map_err(|e| {
+            Failure::failed(format!("the decision records in {}: {e}", path.display()))
+        })?;
+        files.push(file);
+    }
+    Ok((paths, Box::new(BufWriter::new(Each(files)))))
+}
+
+/// Writes everything to each of its files.
+struct Each(Vec<File>);
+
+impl Write for Each {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for file in &mut self.0 {
+            file.write_all(bytes)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.iter_mut().try_for_each(Write::flush)
+    }
+}
+
+fn network(
+    prepared: &Prepared,
+    authority: &Arc<Authority>,
+    box_dir: &BoxDir,
+) -> Result<Arc<Network>, Failure> {
+    let gate: Arc<dyn Gate> = Arc::<Authority>::clone(authority);
+    let notices = append(&box_dir.notices())
+        .map_err(|e| Failure::failed(format!("the notices of the network: {e}")))?;
+    Network::start(&prepared.config, gate, &prepared.home, notices)
+        .map(Arc::new)
+        .map_err(Failure::failed)
 }
 
 fn workload(
     prepared: &Prepared,
     authority: &Arc<Authority>,
+    network: &Arc<Network>,
     signals: Signals,
 ) -> Result<i32, Failure> {
     let Some(agent) = prepared.planned.last() else {
         return Err(Failure::failed("there is no workload to run"));
     };
-    let shell = shell(prepared, authority);
+    let checkpoints = checkpoints(prepared, authority, network);
+    let mut spec = agent.spec.clone();
+    network.equip(&mut spec, &Caller::Agent);
+    let plan = box_sandbox::plan::plan(&spec, &prepared.host).map_err(Failure::failed)?;
     tell("starting workload");
-    let mut child = box_sandbox::launch(&agent.plan, standard_streams()?, &prepared.program)
+    let mut child = box_sandbox::launch(&plan, standard_streams()?, &prepared.program)
         .map_err(Failure::failed)?;
-    let checkpoint: Arc<dyn broker::Runner> = Arc::new(shell);
+    let _reached = network
+        .serve(&mut child, Caller::Agent)
+        .map_err(|e| Failure::failed(format!("the gateway cannot serve: {e}")))?;
+    let checkpoint: Arc<dyn broker::Runner> = Arc::new(checkpoints);
     let mut served = Vec::new();
     for listener in std::mem::take(&mut child.listeners) {
         let listening = broker::serve(listener, Caller::Agent, Arc::clone(&checkpoint));
@@ -159,9 +219,14 @@ fn workload(
     Ok(ended.as_code())
 }
 
-fn shell(prepared: &Prepared, authority: &Arc<Authority>) -> ShellCheckpoint {
+fn checkpoints(
+    prepared: &Prepared,
+    authority: &Arc<Authority>,
+    network: &Arc<Network>,
+) -> Checkpoints {
     let Prepared {
         config,
+        policy,
         host,
         home,
         program,
@@ -169,29 +234,53 @@ fn shell(prepared: &Prepared, authority: &Arc<Authority>) -> ShellCheckpoint {
     } = prepared;
     let config = Arc::new(config.clone());
     let workspace = agent_workspace(&config).to_path_buf();
+    let protected: Vec<PathBuf> = config.own().cloned().collect();
     let mut env = config.agent.env.clone();
     let agent_home = env
         .remove("HOME")
         .map_or_else(|| home.clone(), PathBuf::from);
     env.remove("PATH");
+    let gate: Arc<dyn Gate> = Arc::<Authority>::clone(authority);
+    let scripts = box_python::Config {
+        home: home.clone(),
+        agent_home: agent_home.clone(),
+        workspace: workspace.clone(),
+        protected: protected.clone(),
+        worker: program.clone(),
+        limits: box_python::Limits::default(),
+    };
+    let python = Arc::new(Interpreter::new(scripts, Arc::clone(&gate), network));
     let shell = box_shell::Config {
         home: home.clone(),
         agent_home,
         workspace: workspace.clone(),
         path: search_path(&config),
-        protected: protected(&config),
+        protected,
         limits: box_shell::Limits::default(),
     };
     let programs: Arc<dyn Programs> = Arc::new(Sandboxed {
-        config,
+        config: Arc::clone(&config),
         host: host.clone(),
         launcher: program.clone(),
+        network: Arc::clone(network),
+        python: Arc::clone(&python),
     });
-    let gate: Arc<dyn Gate> = Arc::<Authority>::clone(authority);
-    ShellCheckpoint {
-        shell: Shell::new(shell, gate, programs),
-        workspace,
-        env,
+    Checkpoints {
+        shell: ShellCheckpoint {
+            shell: Shell::new(shell, Arc::clone(&gate), programs),
+            workspace,
+            env,
+        },
+        python,
+        servers: Servers {
+            config,
+            host: host.clone(),
+            launcher: program.clone(),
+            home: home.clone(),
+            gate,
+            network: Arc::clone(network),
+            policies: Arc::new(policy.tools.clone()),
+        },
     }
 }
 
@@ -216,19 +305,6 @@ fn search_path(config: &BoxConfig) -> Vec<PathBuf> {
         }
     }
     folders
-}
-
-/// What the shell reaches under no policy.
-fn protected(config: &BoxConfig) -> Vec<PathBuf> {
-    [
-        Some(&config.box_dir),
-        Some(&config.file),
-        config.policy.as_ref(),
-    ]
-    .into_iter()
-    .flatten()
-    .cloned()
-    .collect()
 }
 
 fn standard_streams() -> Result<[OwnedFd; 3], Failure> {

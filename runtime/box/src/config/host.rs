@@ -2,8 +2,10 @@
 //!
 //! Whether a path may be granted at all is the sandbox's question; here it only has to be one exact place.
 
-use super::shape::{Draft, DraftProcess, Word};
-use super::{BoxConfig, Process};
+mod network;
+
+use super::shape::{Draft, DraftProcess, DraftServer, Word};
+use super::{BoxConfig, Process, Telemetry};
 use box_sandbox::spec::Grants;
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
@@ -73,9 +75,13 @@ pub fn resolve(
         }
     }
     resolver.same_command(draft, &tools);
+    let mcp = resolver.servers(draft);
+    let egress = resolver.egress(draft);
+    let gateway = resolver.gateway(draft);
     let box_dir = resolver.box_dir(draft, &name, file)?;
+    let files = resolver.records(draft, &box_dir);
     let agent = agent?;
-    resolver.apart(draft, &box_dir, file, policy.as_deref(), &agent);
+    resolver.apart(draft, &box_dir, file, policy.as_deref(), &files, &agent);
     Some(BoxConfig {
         name,
         file: file.to_path_buf(),
@@ -83,6 +89,11 @@ pub fn resolve(
         policy,
         agent,
         tools,
+        egress,
+        mcp,
+        telemetry: Telemetry { files },
+        gateway,
+        not_yet: draft.not_yet.clone(),
     })
 }
 
@@ -202,6 +213,11 @@ impl Resolver<'_> {
             argv: draft.command.iter().map(|word| word.text.clone()).collect(),
             workspace,
             env,
+            pass_env: draft
+                .pass_env
+                .iter()
+                .map(|word| word.text.clone())
+                .collect(),
             grants,
         })
     }
@@ -265,12 +281,12 @@ impl Resolver<'_> {
                     "`{}` command: there is no program `{}` on {search}",
                     draft.title, word.text
                 );
-                self.refuse(
-                    "program-missing",
-                    word.span,
-                    message,
-                    "write the path of the program",
-                );
+                let help = if draft.title.starts_with("[mcp.") {
+                    "say in `env.PATH` of this table where it is"
+                } else {
+                    "write the path of the program"
+                };
+                self.refuse("program-missing", word.span, message, help);
                 return None;
             };
             found
@@ -442,6 +458,7 @@ impl Resolver<'_> {
         box_dir: &Path,
         file: &Path,
         policy: Option<&Path>,
+        records: &[PathBuf],
         agent: &Process,
     ) {
         let at = draft
@@ -467,7 +484,19 @@ impl Resolver<'_> {
                 self.refuse("invalid-box-dir", at, message, help);
             }
         }
-        let processes = || draft.agent.iter().chain(draft.tools.values());
+        let servers = || {
+            draft.mcp.values().filter_map(|server| match server {
+                DraftServer::Stdio(process) => Some(process),
+                DraftServer::Http(_) => None,
+            })
+        };
+        let processes = || {
+            draft
+                .agent
+                .iter()
+                .chain(draft.tools.values())
+                .chain(servers())
+        };
         let written = |process: &DraftProcess| {
             let lists = ["write", "write_file"]
                 .into_iter()
@@ -485,7 +514,10 @@ impl Resolver<'_> {
                 ("this box's policy file", policy),
                 ("the box directory", Some(box_dir)),
             ];
-            let reached = own.into_iter().find_map(|(what, path)| {
+            let records = records
+                .iter()
+                .map(|path| ("the decision records", Some(path.as_path())));
+            let reached = own.into_iter().chain(records).find_map(|(what, path)| {
                 let path = path?;
                 (path.starts_with(&entry) || entry.starts_with(path)).then_some((what, path))
             });
@@ -524,7 +556,7 @@ pub fn find_program(name: &str, search: &str) -> Option<PathBuf> {
         })
 }
 
-fn reason(e: &std::io::Error) -> String {
+pub(super) fn reason(e: &std::io::Error) -> String {
     match e.kind() {
         std::io::ErrorKind::NotFound => "it is not there".into(),
         std::io::ErrorKind::PermissionDenied => "permission is denied".into(),

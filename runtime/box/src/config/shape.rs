@@ -1,10 +1,18 @@
 //! The text of `box.toml` to a draft: keys, types and spellings. Looks at nothing but the text, and finds
 //! everything that is wrong with it in one pass.
 
+mod process;
+mod tables;
+
+pub use process::DraftProcess;
+pub use tables::{DraftGateway, DraftRoute, DraftServer, DraftTarget};
+
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use process::Owner;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use tables::{CONTAINMENT, FEATURES, Use};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -23,72 +31,26 @@ pub struct Draft {
     pub agent: Option<DraftProcess>,
     /// By label.
     pub tools: BTreeMap<String, DraftProcess>,
+    pub egress: BTreeMap<String, DraftRoute>,
+    pub mcp: BTreeMap<String, DraftServer>,
+    pub telemetry: BTreeMap<String, DraftTarget>,
+    pub gateway: DraftGateway,
+    /// What is well said and not enforced by this build: to run without it would be weaker than the file says.
+    pub not_yet: Vec<Diagnostic>,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct DraftProcess {
-    /// `[agent]`, `[tool.git]`.
-    pub title: String,
-    pub at: Span,
-    pub command: Vec<Word>,
-    pub workspace: Option<Word>,
-    pub env: BTreeMap<String, Word>,
-    /// By list name.
-    pub filesystem: BTreeMap<&'static str, Vec<Word>>,
-}
-
-const TOP: &[&str] = &["name", "box_dir", "policy", "agent", "tool"];
-/// Parts of a full `box.toml` that this build does not enforce. Ignoring one would grant more, or protect
-/// less, than the file says.
-const NOT_YET: &[&str] = &[
+const TOP: &[&str] = &[
+    "name",
+    "box_dir",
+    "policy",
+    "agent",
+    "tool",
     "egress",
+    "gateway",
     "mcp",
     "telemetry",
     "containment",
     "experimental-features",
-];
-const PROCESS: &[&str] = &["command", "workspace", "env", "filesystem"];
-pub const LISTS: &[&str] = &[
-    "read",
-    "write",
-    "read_file",
-    "write_file",
-    "list",
-    "metadata",
-    "exec",
-    "deny",
-];
-/// Lists only the agent may have.
-const AGENT_LISTS: &[&str] = &["metadata", "exec"];
-
-const RESERVED_PREFIXES: &[&str] = &["LD_", "DYLD_", "PYTHON", "OTEL_EXPORTER_OTLP_"];
-const RESERVED: &[&str] = &[
-    "NODE_OPTIONS",
-    "BASH_ENV",
-    "ENV",
-    "RUBYOPT",
-    "PERL5LIB",
-    "PERL5OPT",
-    "GEM_PATH",
-    "CLASSPATH",
-    "JAVA_TOOL_OPTIONS",
-    "_JAVA_OPTIONS",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "NO_PROXY",
-    "no_proxy",
-    "NODE_USE_ENV_PROXY",
-    "SSL_CERT_FILE",
-    "NODE_EXTRA_CA_CERTS",
-    "CODEX_CA_CERTIFICATE",
-    "AWS_CA_BUNDLE",
-    "REQUESTS_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "PWD",
-    "USER",
-    crate::broker::ADDRESS,
 ];
 
 /// The draft, as far as it can be read, and everything wrong with the text.
@@ -96,6 +58,7 @@ pub fn read(text: &str) -> (Draft, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader {
         problems: Vec::new(),
+        not_yet: Vec::new(),
     };
     // What comes after the first error is mostly its echo.
     if let Some(error) = errors
@@ -139,6 +102,7 @@ type Entry<'t, 'i> = &'t Spanned<DeValue<'i>>;
 
 struct Reader {
     problems: Vec<Diagnostic>,
+    not_yet: Vec<Diagnostic>,
 }
 
 impl Reader {
@@ -160,34 +124,49 @@ impl Reader {
                 "policy" => draft.policy = self.path(key, value),
                 "agent" => {
                     if let Some(table) = self.table(key, value) {
-                        draft.agent =
-                            Some(self.process("[agent]".into(), span(key.span()), table, true));
+                        draft.agent = Some(self.process(
+                            "[agent]".into(),
+                            span(key.span()),
+                            table,
+                            Owner::Agent,
+                        ));
                     }
                 }
                 "tool" => {
-                    let Some(tools) = self.table(key, value) else {
-                        continue;
-                    };
-                    for (label, value) in tools {
-                        let word = Word {
-                            text: label.get_ref().to_string(),
-                            span: span(label.span()),
-                        };
-                        self.label(&word, "the label of a tool");
-                        if let Some(table) = self.table(label, value) {
-                            let title = format!("[tool.{}]", word.text);
-                            let process = self.process(title, word.span, table, false);
-                            draft.tools.insert(word.text, process);
+                    for (word, table) in self.labelled(key, value, "the label of a tool") {
+                        let title = format!("[tool.{}]", word.text);
+                        let process = self.process(title, word.span, table, Owner::Tool);
+                        draft.tools.insert(word.text, process);
+                    }
+                }
+                "egress" => {
+                    for (word, table) in self.labelled(key, value, "the name of an egress route") {
+                        let title = format!("[egress.{}]", word.text);
+                        let route = self.route(title, word.span, table, Use::Egress);
+                        draft.egress.insert(word.text, route);
+                    }
+                }
+                "mcp" => {
+                    for (word, table) in self.labelled(key, value, "the name of an MCP server") {
+                        if let Some(server) = self.server(&word, table) {
+                            draft.mcp.insert(word.text, server);
                         }
                     }
                 }
-                name if NOT_YET.contains(&name) => {
-                    let message = format!("`[{name}]` is not supported by this build yet");
-                    self.refuse(
-                        Diagnostic::error("unsupported-table", span(key.span()), message)
-                            .help("take the table out to run without it; it is not ignored, because the box would then be weaker than the file says"),
-                    );
+                "telemetry" => {
+                    for (word, table) in self.labelled(key, value, "the label of a record target") {
+                        if let Some(target) = self.target(&word, table) {
+                            draft.telemetry.insert(word.text, target);
+                        }
+                    }
                 }
+                "gateway" => {
+                    if let Some(table) = self.table(key, value) {
+                        draft.gateway = self.gateway(table);
+                    }
+                }
+                "containment" => self.switches(key, value, CONTAINMENT),
+                "experimental-features" => self.switches(key, value, FEATURES),
                 _ => self.unknown(key, "at the top level", TOP),
             }
         }
@@ -197,223 +176,33 @@ impl Reader {
                     .help("add a line such as `name = \"my-box\"` at the top"),
             );
         }
+        self.programs(&draft.mcp);
+        draft.not_yet = std::mem::take(&mut self.not_yet);
         draft
     }
 
-    fn process(
+    /// The tables of a table of tables, each with the word that names it.
+    fn labelled<'t, 'i>(
         &mut self,
-        title: String,
-        at: Span,
-        table: &DeTable<'_>,
-        agent: bool,
-    ) -> DraftProcess {
-        let mut process = DraftProcess {
-            title,
-            at,
-            ..DraftProcess::default()
+        key: Key<'_, '_>,
+        value: Entry<'t, 'i>,
+        what: &str,
+    ) -> Vec<(Word, &'t DeTable<'i>)> {
+        let Some(tables) = self.table(key, value) else {
+            return Vec::new();
         };
-        let mut commanded = false;
-        for (key, value) in table {
-            match key.get_ref().as_ref() {
-                "command" => {
-                    commanded = true;
-                    process.command = self.command(key, value);
-                }
-                "workspace" => process.workspace = self.path(key, value),
-                "env" => {
-                    if let Some(table) = self.table(key, value) {
-                        process.env = self.env(table);
-                    }
-                }
-                "filesystem" => {
-                    if let Some(table) = self.table(key, value) {
-                        process.filesystem = self.filesystem(&process.title, table, agent);
-                    }
-                }
-                "network" => self.network(key, value, agent),
-                _ => {
-                    let title = process.title.clone();
-                    self.unknown(key, &format!("in `{title}`"), PROCESS);
-                }
-            }
-        }
-        if !commanded {
-            let message = format!("`{}` has no `command`", process.title);
-            self.refuse(
-                Diagnostic::error("missing-key", at, message)
-                    .help("add `command = [\"/path/to/program\"]`"),
-            );
-        }
-        process
-    }
-
-    fn command(&mut self, key: Key<'_, '_>, value: Entry<'_, '_>) -> Vec<Word> {
-        let words = self.strings(key, value).unwrap_or_default();
-        let empty = match value.get_ref() {
-            DeValue::Array(elements) => elements.is_empty(),
-            _ => false,
-        };
-        if empty {
-            self.refuse(
-                Diagnostic::error("invalid-command", span(value.span()), "`command` is empty")
-                    .help("the first element is the program, the others are its arguments"),
-            );
-        }
-        for (position, word) in words.iter().enumerate() {
-            if word.text.contains('\0') || (position == 0 && word.text.is_empty()) {
-                self.refuse(Diagnostic::error(
-                    "invalid-command",
-                    word.span,
-                    "this is not a word a program can be started with",
-                ));
-            } else if word.text.contains("${") {
-                self.refuse(
-                    Diagnostic::error(
-                        "invalid-command",
-                        word.span,
-                        "`${…}` is not expanded in `command`",
-                    )
-                    .help("write the value itself, or pass it through `env`"),
-                );
-            }
-        }
-        words
-    }
-
-    fn env(&mut self, table: &DeTable<'_>) -> BTreeMap<String, Word> {
-        let mut env = BTreeMap::new();
-        for (key, value) in table {
-            let name = key.get_ref().as_ref();
-            let at = span(key.span());
-            let Some(word) = self.string(key, value) else {
-                continue;
+        let mut found = Vec::new();
+        for (label, value) in tables {
+            let word = Word {
+                text: label.get_ref().to_string(),
+                span: span(label.span()),
             };
-            let well_formed = name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
-                && name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric());
-            if !well_formed {
-                let message = format!("`{name}` is not the name of an environment variable");
-                self.refuse(
-                    Diagnostic::error("invalid-env", at, message)
-                        .help("a name is letters, digits and `_`, and does not begin with a digit"),
-                );
-            } else if RESERVED.contains(&name)
-                || RESERVED_PREFIXES
-                    .iter()
-                    .any(|prefix| name.starts_with(prefix))
-            {
-                let message = format!(
-                    "`env` name \"{name}\" is set by the box itself or would change how programs load"
-                );
-                self.refuse(
-                    Diagnostic::error("reserved-env", at, message)
-                        .help("take it out; a wrapper script can set it for one program"),
-                );
-            } else if word.text.contains('\0') {
-                self.refuse(Diagnostic::error(
-                    "invalid-env",
-                    word.span,
-                    "an environment value cannot hold a NUL",
-                ));
-            } else if matches!(name, "HOME" | "TMPDIR")
-                && !word.text.starts_with('/')
-                && !word.text.starts_with("~/")
-            {
-                let message = format!("`{name}` must be an absolute path");
-                self.refuse(
-                    Diagnostic::error("invalid-env", word.span, message)
-                        .help("write it out from `/`, or from `~/`"),
-                );
-            } else {
-                env.insert(name.to_owned(), word);
+            self.label(&word, what);
+            if let Some(table) = self.table(label, value) {
+                found.push((word, table));
             }
         }
-        env
-    }
-
-    fn filesystem(
-        &mut self,
-        title: &str,
-        table: &DeTable<'_>,
-        agent: bool,
-    ) -> BTreeMap<&'static str, Vec<Word>> {
-        let mut lists = BTreeMap::new();
-        for (key, value) in table {
-            let Some(list) = LISTS.iter().find(|list| **list == key.get_ref().as_ref()) else {
-                self.unknown(key, &format!("in the `filesystem` of `{title}`"), LISTS);
-                continue;
-            };
-            if !agent && AGENT_LISTS.contains(list) {
-                let message = format!("`{list}` is refused on `{title}`: only the agent has it");
-                let help = if *list == "exec" {
-                    "a tool runs its own command and the system's programs; take the list out"
-                } else {
-                    "use `list` or `read`"
-                };
-                self.refuse(
-                    Diagnostic::error("invalid-list", span(key.span()), message).help(help),
-                );
-                continue;
-            }
-            let words = self.strings(key, value).unwrap_or_default();
-            let mut seen: Vec<Word> = Vec::new();
-            for word in words {
-                if let Some(reason) = pattern(&word.text) {
-                    let message = format!(
-                        "`{title}` filesystem entry \"{}\" is refused: {reason}",
-                        word.text
-                    );
-                    self.refuse(
-                        Diagnostic::error("invalid-path", word.span, message)
-                            .help("name one directory or file; a directory in `read` or `write` stands for everything in it"),
-                    );
-                } else if let Some(first) = seen.iter().find(|other| other.text == word.text) {
-                    let message =
-                        format!("`{title}` filesystem entry \"{}\" is duplicated", word.text);
-                    let first = first.span;
-                    self.refuse(
-                        Diagnostic::error("duplicate-path", word.span, message)
-                            .also(first, "first named here")
-                            .help("take one of them out"),
-                    );
-                } else {
-                    seen.push(word);
-                }
-            }
-            lists.insert(*list, seen);
-        }
-        lists
-    }
-
-    fn network(&mut self, key: Key<'_, '_>, value: Entry<'_, '_>, agent: bool) {
-        if agent {
-            self.refuse(
-                Diagnostic::error(
-                    "unknown-key",
-                    span(key.span()),
-                    "`network` is refused on `[agent]`",
-                )
-                .help("the agent has no network of its own; take the table out"),
-            );
-            return;
-        }
-        let Some(table) = self.table(key, value) else {
-            return;
-        };
-        for (key, value) in table {
-            match (key.get_ref().as_ref(), value.get_ref()) {
-                ("contain_egress", DeValue::Boolean(true)) => {}
-                ("contain_egress", DeValue::Boolean(false)) => self.refuse(
-                    Diagnostic::error(
-                        "unsupported-table",
-                        span(value.span()),
-                        "`contain_egress = false` is not supported by this build yet",
-                    )
-                    .help("tools have no network in this build; take the key out"),
-                ),
-                ("contain_egress", _) => self.wrong_type(key, value, "true or false"),
-                _ => self.unknown(key, "in `network`", &["contain_egress"]),
-            }
-        }
+        found
     }
 
     /// Names and labels: they become parts of file names, record lines and rule texts.
@@ -533,26 +322,6 @@ fn nearest<'a>(name: &str, accepted: &[&'a str]) -> Option<&'a str> {
     let distance = |other: &str| strsim::damerau_levenshtein(name, other);
     let near = accepted.iter().min_by_key(|other| distance(other))?;
     (distance(near) <= near.len().div_ceil(3)).then_some(*near)
-}
-
-/// Why a list entry is not one exact path.
-fn pattern(entry: &str) -> Option<&'static str> {
-    if entry.is_empty() {
-        return Some("it is empty");
-    }
-    if entry
-        .chars()
-        .any(|c| "*?[]{}".contains(c) || c.is_control())
-    {
-        return Some("it must be exact and contain no pattern or control character");
-    }
-    if entry.split('/').any(|part| part == "..") {
-        return Some("it carries `..`");
-    }
-    if entry.starts_with('~') && entry != "~" && !entry.starts_with("~/") {
-        return Some("only `~/` stands for a home");
-    }
-    None
 }
 
 fn kind(value: &DeValue<'_>) -> &'static str {

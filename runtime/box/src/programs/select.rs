@@ -91,6 +91,7 @@ mod tests {
             argv: argv.iter().map(ToString::to_string).collect(),
             workspace: None,
             env: BTreeMap::new(),
+            pass_env: Vec::new(),
             grants: Grants::default(),
         }
     }
@@ -129,6 +130,11 @@ mod tests {
                 .into_iter()
                 .map(|(label, tool)| (label.to_owned(), tool))
                 .collect(),
+            egress: BTreeMap::new(),
+            mcp: BTreeMap::new(),
+            telemetry: crate::config::Telemetry::default(),
+            gateway: crate::config::GatewayTable::default(),
+            not_yet: Vec::new(),
         }
     }
 

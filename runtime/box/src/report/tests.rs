@@ -56,6 +56,7 @@ impl Files for Invented {
 
 fn host() -> Host {
     Host {
+        platform: box_sandbox::host::Platform::Linux,
         uid: 1000,
         gid: 1000,
         run_as: None,
@@ -93,6 +94,7 @@ fn config() -> BoxConfig {
             argv: vec!["run".into(), "--fast".into()],
             workspace: Some("/home/ann/project".into()),
             env: env("/usr/bin"),
+            pass_env: Vec::new(),
             grants: list,
         },
         tools: BTreeMap::from([(
@@ -103,9 +105,15 @@ fn config() -> BoxConfig {
                 argv: vec!["git".into()],
                 workspace: None,
                 env: env("/usr/bin"),
+                pass_env: Vec::new(),
                 grants: git,
             },
         )]),
+        egress: BTreeMap::new(),
+        mcp: BTreeMap::new(),
+        telemetry: crate::config::Telemetry::default(),
+        gateway: crate::config::GatewayTable::default(),
+        not_yet: Vec::new(),
     }
 }
 

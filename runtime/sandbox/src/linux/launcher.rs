@@ -5,6 +5,7 @@ use super::channel::{self, Report};
 use super::{At, Fault, confine, init, kernel, view};
 use crate::launch::Step;
 use crate::plan::SandboxPlan;
+use crate::spec::announce;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
@@ -105,8 +106,8 @@ impl Launcher {
             setsid().at(Step::Session)?;
         }
         namespaces(&plan)?;
-        let mut env: Vec<(String, String)> = plan.env.clone().into_iter().collect();
-        env.extend(listeners(&plan, control)?);
+        let announced = announce(plan.env.clone(), listeners(&plan, control)?);
+        let env: Vec<(String, String)> = announced.into_iter().collect();
         kernel::block_signals(true).at(Step::Fork)?;
         let (alive, mut life) = pipe2(nix::fcntl::OFlag::O_CLOEXEC)
             .map(|(read, write)| (File::from(read), File::from(write)))

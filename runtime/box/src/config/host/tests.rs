@@ -147,6 +147,128 @@ filesystem = { write = ["~"] }
 }
 
 #[test]
+fn every_table_meets_the_machine() {
+    let scene = Scene::new();
+    std::fs::write(
+        scene.home.join("boxes/roots.pem"),
+        "-----BEGIN CERTIFICATE-----\n",
+    )
+    .unwrap();
+    let config = scene
+        .read(
+            r#"
+name = "x"
+[agent]
+command = ["./agent"]
+[tool.git]
+command = ["git"]
+pass_env = ["GIT_AUTHOR_NAME"]
+[egress.llm]
+destinations = ["llm.example.net/v2"]
+secret = { ref = "env://LLM_KEY", header = "x-api-key" }
+allow = ["agent", "tool.git", "mcp.tickets"]
+[gateway]
+allow_private = ["db.internal:5432"]
+ca_files = ["roots.pem"]
+[mcp.tickets]
+type = "stdio"
+command = ["git", "--readonly"]
+[mcp.wiki]
+type = "http"
+destinations = ["wiki.example.net/mcp"]
+[telemetry.disk]
+kind = "file"
+destination = "~/records.jsonl"
+"#,
+        )
+        .unwrap();
+    let text = format!(
+        "{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}",
+        config.tools, config.egress, config.mcp, config.telemetry, config.gateway
+    );
+    insta::assert_snapshot!("every_table", scene.shown(&text));
+}
+
+#[test]
+fn what_the_gateway_would_refuse_is_refused_where_it_stands() {
+    let scene = Scene::new();
+    std::fs::write(
+        scene.home.join("boxes/key.pem"),
+        "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n",
+    )
+    .unwrap();
+    let report = scene
+        .read(
+            r#"
+name = "x"
+box_dir = "~/state"
+[agent]
+command = ["./agent"]
+filesystem = { write = ["~/project"] }
+[egress.llm]
+destinations = ["*", "llm.example.net:0", "LLM.example.net"]
+secret = { ref = "hunter2-the-real-thing" }
+[egress.other]
+destinations = ["https://x.example"]
+protocol = "mcp"
+secret = { ref = "env://KEY", param = "key", phantom_prefix = "a b" }
+allow = ["tool.gti", "agent"]
+[egress.bucket]
+destinations = ["bucket.example"]
+secret = { ref = "aws://work", header = "x" }
+[egress.wiki]
+destinations = ["wiki.example.net"]
+secret = { ref = "env://WIKI" }
+[gateway]
+allow_private = ["db.internal", "a b:1"]
+ca_files = ["key.pem", "rules.dw", "gone.pem"]
+[mcp.tickets]
+type = "stdio"
+command = ["no-such-server"]
+[mcp.wiki]
+type = "http"
+destinations = ["bad host", "wiki.example.net/mcp"]
+[mcp.wiki2]
+type = "http"
+destinations = ["wiki.example.net:8443"]
+[telemetry.one]
+kind = "file"
+destination = "~/project/records.jsonl"
+[telemetry.two]
+kind = "file"
+destination = "~/state/records.jsonl"
+[telemetry.three]
+kind = "file"
+destination = "~/none/records.jsonl"
+"#,
+        )
+        .unwrap_err();
+    assert!(!report.contains("hunter2-the-real-thing`"), "{report}");
+    insta::assert_snapshot!("network_refusals", report);
+}
+
+#[test]
+fn two_routes_never_meet() {
+    let scene = Scene::new();
+    let report = scene
+        .read(
+            r#"
+name = "x"
+[agent]
+command = ["./agent"]
+[egress.one]
+destinations = ["api.example.net", "*.cdn.example"]
+secret = { ref = "env://ONE" }
+[egress.two]
+destinations = ["api.example.net/v2", "a.cdn.example:443"]
+secret = { ref = "env://TWO" }
+"#,
+        )
+        .unwrap_err();
+    insta::assert_snapshot!("overlaps", report);
+}
+
+#[test]
 fn a_policy_with_two_names_is_refused() {
     let scene = Scene::new();
     std::fs::hard_link(
