@@ -4,6 +4,7 @@
 //! legality   §3.8: every variable is bound before it is read        (no schema)
 //! scope      what the head admits: target actions and entity types
 //! leaf       §3.10: names, windows, paths, types of a temporal block
+//! provider   5.5: what information providers are asked
 //! guard      Cedar's strict typing of everything else
 //! ```
 //!
@@ -13,6 +14,7 @@ mod guard;
 mod leaf;
 mod legality;
 mod problem;
+mod provider;
 mod scope;
 mod vars;
 
@@ -74,7 +76,8 @@ pub fn check_rule(
         legality::check(temporal, arithmetic, &field_type, &mut report);
         leaf::check(temporal, service, &scope, &mut report);
     }
-    guard::check(rule, &service.actions, &scope, &mut report);
+    provider::check(rule, service, &scope, &mut report);
+    guard::check(rule, service, &scope, &mut report);
     (report.findings, scope.actions)
 }
 

@@ -7,9 +7,12 @@ mod check;
 mod check_parse;
 mod explain;
 mod explain_error;
+mod fmt;
 mod input;
+mod lower;
 mod policy;
 mod replay;
+mod schema;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dogwood_compiler::compile::Source;
@@ -27,6 +30,7 @@ use std::process::ExitCode;
     after_help = "Examples:\n  \
         dogwood check policy.dw                    are these rules sound?\n  \
         dogwood explain policy.dw                  what do they say, in plain English?\n  \
+        dogwood fmt --write policy.dw              lay it out\n  \
         dogwood replay policy.dw --trace day.log   what would they have decided?\n\n\
         A file named `-` is standard input. Exit status: 0 success, 1 the tool failed, 2 the input was rejected."
 )]
@@ -66,6 +70,28 @@ enum Command {
     #[command(after_help = "Example:\n  dogwood explain-error unguarded-optional")]
     ExplainError(explain_error::ExplainError),
 
+    /// Lay policy files out, and print them.
+    #[command(
+        visible_alias = "format",
+        after_help = "Examples:\n  \
+            dogwood fmt policy.dw\n  \
+            dogwood fmt --check *.dw\n  \
+            dogwood fmt --write *.dw\n\n\
+            A file that does not parse is an error, and nothing is printed."
+    )]
+    Fmt(fmt::Fmt),
+
+    /// Print the rules as plain Cedar, with the schema they need.
+    #[command(after_help = "Examples:\n  \
+        dogwood lower policy.dw\n  \
+        dogwood lower policy.dw --emit cedar-policies\n  \
+        dogwood lower policy.dw --emit cedar-json --format json\n\n\
+        A temporal block becomes a Boolean of the context, a provider call one of its attributes.")]
+    Lower(lower::Lower),
+
+    /// Check a schema by itself, or make one of MCP tools.
+    Schema(schema::Schema),
+
     /// Decide every event of a trace, and print the verdicts.
     #[command(after_help = "Examples:\n  \
         dogwood replay policy.dw --trace day.log\n  \
@@ -93,6 +119,10 @@ struct PolicyArgs {
     /// A macro library in place of the built-in one.
     #[arg(long, value_name = "FILE")]
     macros: Option<PathBuf>,
+
+    /// Declarations of information providers (.json); their scripts are looked for beside the file.
+    #[arg(long, value_name = "FILE")]
+    providers: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -131,6 +161,10 @@ enum Failure {
         nearest: Option<&'static str>,
     },
     Write(std::io::Error),
+    Replace {
+        path: String,
+        error: std::io::Error,
+    },
 }
 
 impl Failure {
@@ -169,12 +203,15 @@ impl Failure {
             }
             Failure::StdinTwice => "standard input (`-`) can be named only once".to_owned(),
             Failure::Write(error) => format!("cannot write the answer: {error}"),
+            Failure::Replace { path, error } => {
+                format!("cannot write {}: {error}", printable(path))
+            }
         }
     }
 
     fn status(&self) -> u8 {
         match self {
-            Failure::Read { .. } | Failure::Write(_) => 1,
+            Failure::Read { .. } | Failure::Write(_) | Failure::Replace { .. } => 1,
             Failure::NotText { .. }
             | Failure::StdinTwice
             | Failure::NoDecision { .. }
@@ -190,7 +227,10 @@ pub fn run() -> ExitCode {
         Command::CheckParse(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::ExplainError(command) => command.run(),
+        Command::Fmt(command) => command.run(),
+        Command::Lower(command) => command.run(),
         Command::Replay(command) => command.run(),
+        Command::Schema(command) => command.run(),
     };
     match answer {
         Ok(Outcome::Accepted) => ExitCode::SUCCESS,

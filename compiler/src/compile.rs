@@ -3,8 +3,10 @@
 use crate::check::{self, Finding};
 use crate::lint::{self, Subject};
 use crate::macros::{CallSite, Expanded, Library, MacroError, expand_rule};
+use crate::providers::{self, Export, ExportClash};
 use crate::schema::{self, SchemaError, Service, box_service, default_events};
 use crate::value::EntityUid;
+use dogwood_grammar::ast::action_schema::ActionSchemaFile;
 use dogwood_grammar::ast::{Item, PolicyFile, Rule};
 use dogwood_grammar::diagnostic::{Diagnostic, Edit, Severity, SourceId};
 use dogwood_grammar::{
@@ -62,10 +64,8 @@ pub fn load_service(
     let actions = match action_schema {
         None => box_service().actions,
         Some(source) => {
-            let text = without_mark(&source.text);
-            let parsed = parse_action_schema(&text);
-            found.syntax(&parsed, &text, SourceId(0));
-            let (actions, errors) = schema::resolve(&parsed.tree);
+            let tree = found.action_schema(source);
+            let (actions, errors) = schema::resolve(&tree);
             found.schema(&errors, SourceId(0));
             actions
         }
@@ -87,7 +87,20 @@ pub fn load_service(
         }
     };
     let warnings = found.finish()?;
-    Ok((Service { actions, events }, warnings))
+    let service = Service {
+        actions,
+        events,
+        ..Service::default()
+    };
+    Ok((service, warnings))
+}
+
+/// Checks an action schema by itself.
+pub fn check_action_schema(source: &Source) -> Vec<Diagnostic> {
+    let mut found = Found::default();
+    let tree = found.action_schema(source);
+    found.schema(&schema::resolve(&tree).1, SourceId(0));
+    found.finish().unwrap_or_else(|all| all)
 }
 
 /// Checks an event schema by itself, without knowing the actions.
@@ -100,18 +113,67 @@ pub fn check_event_schema(source: &Source) -> Vec<Diagnostic> {
     found.finish().unwrap_or_else(|all| all)
 }
 
-/// Parses, expands and checks against both schemas. In a diagnostic, `SourceId` counts the policies
-/// first, in order, then the macro library.
+/// Parses, expands and checks against both schemas and the providers. In a diagnostic, `SourceId` counts
+/// the policies first, in order, then the macro library, then the declarations of the providers.
 pub fn check(
     policies: &[Source],
     macros: Option<&Source>,
     service: &Service,
     options: &Options,
 ) -> Result<Checked, Vec<Diagnostic>> {
-    let lints = (!options.quiet).then_some(service);
-    run(policies, macros, lints, &|rule| {
-        check::check_rule(rule, service, options.arithmetic)
+    let mut found = Found::default();
+    let exported = exported(policies, service).unwrap_or_else(|clashes| {
+        let id = source_id(policies.len() + usize::from(macros.is_some()));
+        for clash in clashes {
+            found.add(clash.diagnostic(), id);
+        }
+        Vec::new()
+    });
+    let service = with_types(service, &exported);
+    let lints = (!options.quiet).then_some(service.as_ref());
+    run(found, policies, macros, lints, &|rule| {
+        check::check_rule(rule, &service, options.arithmetic)
     })
+}
+
+/// The enumerated types of the providers that the policies ask.
+fn exported(policies: &[Source], service: &Service) -> Result<Vec<Export>, Vec<ExportClash>> {
+    if service.providers.names().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let texts = policies.iter().map(|policy| without_mark(&policy.text));
+    let files: Vec<PolicyFile> = texts.map(|text| parse_policy(&text).tree).collect();
+    let items = files.iter().flat_map(|file| &file.items);
+    let calls: Vec<providers::Chain> = items
+        .filter_map(|item| match item {
+            Item::Rule(rule) => Some(providers::chains(rule)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    providers::exports(&service.providers, &service.actions, &calls)
+}
+
+/// The service with these types beside those of its action schema.
+fn with_types<'s>(service: &'s Service, exported: &[Export]) -> Cow<'s, Service> {
+    if exported.is_empty() {
+        return Cow::Borrowed(service);
+    }
+    let mut service = service.clone();
+    for export in exported {
+        let ty = export.entity_type();
+        service.actions.entity_types.insert(ty.name.clone(), ty);
+    }
+    Cow::Owned(service)
+}
+
+/// Diagnostics of one text in its order: the warnings if there is nothing worse, else all.
+pub(crate) fn finish(all: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let found = Found {
+        all,
+        ..Found::default()
+    };
+    found.finish()
 }
 
 /// Parses, expands and checks what needs no schema.
@@ -120,7 +182,7 @@ pub fn parse_only(
     macros: Option<&Source>,
     options: &Options,
 ) -> Result<Checked, Vec<Diagnostic>> {
-    run(policies, macros, None, &|rule| {
+    run(Found::default(), policies, macros, None, &|rule| {
         (
             check::check_without_schema(rule, options.arithmetic),
             Vec::new(),
@@ -131,12 +193,12 @@ pub fn parse_only(
 type CheckRule<'a> = dyn Fn(&Rule) -> (Vec<Finding>, Vec<EntityUid>) + 'a;
 
 fn run(
+    mut found: Found,
     policies: &[Source],
     macros: Option<&Source>,
     lints: Option<&Service>,
     check_rule: &CheckRule,
 ) -> Result<Checked, Vec<Diagnostic>> {
-    let mut found = Found::default();
     let library = match macros {
         None => Library::builtin(),
         Some(source) => {
@@ -204,7 +266,7 @@ fn source_id(at: usize) -> SourceId {
 }
 
 /// The text with a byte-order mark blanked out, so that places stay what they are.
-fn without_mark(text: &str) -> Cow<'_, str> {
+pub(crate) fn without_mark(text: &str) -> Cow<'_, str> {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => Cow::Owned(format!("   {rest}")),
         None => Cow::Borrowed(text),
@@ -257,6 +319,23 @@ impl Found {
         for error in errors {
             self.add(error.diagnostic(), id);
         }
+    }
+
+    /// The tree of an action schema in either syntax.
+    fn action_schema(&mut self, source: &Source) -> ActionSchemaFile {
+        let text = without_mark(&source.text);
+        if schema::json::is_json(&source.name, &text) {
+            let (tree, errors) = schema::json::read(&text);
+            for error in errors {
+                let diagnostic = error.diagnostic().in_source(SourceId(0));
+                self.unreadable.insert((SourceId(0), diagnostic.span));
+                self.all.push(diagnostic);
+            }
+            return tree;
+        }
+        let parsed = parse_action_schema(&text);
+        self.syntax(&parsed, &text, SourceId(0));
+        parsed.tree
     }
 
     fn macros(&mut self, errors: &[MacroError], id: SourceId) {

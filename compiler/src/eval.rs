@@ -11,7 +11,7 @@ pub(crate) mod extension;
 mod guard;
 mod value;
 
-pub(crate) use compile::compile;
+pub(crate) use compile::{Asked, compile, is_method};
 pub use error::EvalError;
 pub(crate) use guard::{Guard, Request, is_true, like};
 pub(crate) use value::check_record;

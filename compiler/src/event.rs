@@ -1,8 +1,10 @@
 //! Events: one step of the history a policy looks back over.
 
-use crate::value::{EntityUid, Record};
+use crate::schema::PinValue;
+use crate::value::{EntityUid, Record, Value};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use std::borrow::Cow;
 
 /// What happened at one time point, and (for a decision) what was asked.
 ///
@@ -40,4 +42,34 @@ pub struct EntityData {
     pub attrs: Record,
     #[serde(default)]
     pub parents: Vec<EntityUid>,
+}
+
+impl RequestPart {
+    /// The value at a path of the request, if it is there. An attribute that was given wins over the id
+    /// and the type that every entity has.
+    pub fn read(&self, path: &PinValue) -> Option<Cow<'_, Value>> {
+        match path {
+            PinValue::Context(path) => match path.split_first() {
+                None => Some(Cow::Owned(Value::Object(self.context.clone()))),
+                Some((first, rest)) => self.context.get(first)?.at(rest).map(Cow::Borrowed),
+            },
+            PinValue::Principal(path) => self.of_entity(self.principal.as_ref()?, path),
+            PinValue::Resource(path) => self.of_entity(self.resource.as_ref()?, path),
+        }
+    }
+
+    fn of_entity(&self, uid: &EntityUid, path: &[SmolStr]) -> Option<Cow<'_, Value>> {
+        let Some((first, rest)) = path.split_first() else {
+            return Some(Cow::Owned(Value::Entity(uid.clone())));
+        };
+        let given = self.entities.iter().find(|entity| entity.uid == *uid);
+        if let Some(value) = given.and_then(|given| given.attrs.get(first)) {
+            return value.at(rest).map(Cow::Borrowed);
+        }
+        match (first.as_str(), rest) {
+            ("id", []) => Some(Cow::Owned(Value::String(uid.id.clone()))),
+            ("type", []) => Some(Cow::Owned(Value::String(uid.ty.clone()))),
+            _ => None,
+        }
+    }
 }

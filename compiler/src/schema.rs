@@ -5,15 +5,19 @@
 //! .dwschema    ── EventSchema  (one DerivedEvent for each action × kind)
 //! ```
 
+use crate::providers::Providers;
 use crate::value::EntityUid;
 use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 mod builtin;
 mod derive;
 mod error;
+pub mod json;
 mod resolve;
+pub mod write;
 
 pub use builtin::{BOX_ACTIONS, BOX_EVENTS, DEFAULT_EVENTS, box_service, default_events};
 pub use derive::{MAX_FIELDS, MAX_NESTING, check_event_schema, derive};
@@ -23,11 +27,13 @@ pub use resolve::resolve;
 /// The cap on a window where the event schema sets none, in seconds; inclusive.
 pub const DEFAULT_MAX_WINDOW: i64 = 24 * 3600;
 
-/// Both schemas a policy is checked and decided against.
+/// Both schemas a policy is checked and decided against, and its information providers.
 #[derive(Clone, Debug, Default)]
 pub struct Service {
     pub actions: ActionSchema,
     pub events: EventSchema,
+    /// What the rules can ask beside the request and the history.
+    pub providers: Arc<Providers>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -36,6 +42,8 @@ pub struct ActionSchema {
     pub entity_types: BTreeMap<SmolStr, EntityType>,
     /// In the order of declaration.
     pub actions: IndexMap<EntityUid, ActionDecl>,
+    /// The names of the common types, which are written out everywhere else.
+    pub common_types: BTreeSet<SmolStr>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,6 +171,11 @@ impl ActionSchema {
         self.entity_types
             .values()
             .filter(move |entity| entity.name == ty || entity.ancestors.contains(ty))
+    }
+
+    /// Whether `name` is that of an entity type or of a common type.
+    pub fn declares(&self, name: &str) -> bool {
+        self.entity_types.contains_key(name) || self.common_types.contains(name)
     }
 
     /// Whether `ty` is the type of some declared action, `Box::Action`.

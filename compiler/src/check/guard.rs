@@ -19,7 +19,8 @@ use super::Report;
 use super::problem::Problem;
 use super::scope::{Scope, check_entity, check_entity_type};
 use crate::macros::each_part;
-use crate::schema::{ActionDecl, ActionSchema, RecordType};
+use crate::providers::{Providers, chain};
+use crate::schema::{ActionDecl, ActionSchema, RecordType, Service};
 use dogwood_grammar::Span;
 use dogwood_grammar::ast::{ClauseBody, ClauseKind, Expr, ExprKind, Rule, Var};
 use smol_str::SmolStr;
@@ -27,7 +28,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use ty::Ty;
 
-pub fn check(rule: &Rule, schema: &ActionSchema, scope: &Scope, report: &mut Report) {
+pub fn check(rule: &Rule, service: &Service, scope: &Scope, report: &mut Report) {
+    let schema = &service.actions;
     for clause in &rule.clauses {
         if let ClauseBody::Expr(expr) = &clause.body {
             names(expr, schema, report);
@@ -36,6 +38,7 @@ pub fn check(rule: &Rule, schema: &ActionSchema, scope: &Scope, report: &mut Rep
     let before = report.len();
     let mut guard = Guard {
         schema,
+        providers: &service.providers,
         report,
         several: scope.targets.len() > 1,
         verdicts: BTreeMap::new(),
@@ -77,10 +80,6 @@ fn names(expr: &Expr, schema: &ActionSchema, report: &mut Report) {
         ExprKind::Is { ty, .. } => {
             check_entity_type(schema, ty, report);
         }
-        ExprKind::Call { name, .. } if name.path.len() > 1 => {
-            let problem = Problem::UnknownProvider { name: name.text() };
-            report.add(name.span, problem);
-        }
         _ => {}
     }
     each_part(expr, &mut |part| names(part, schema, report));
@@ -106,6 +105,7 @@ struct Verdict {
 
 struct Guard<'a, 's> {
     schema: &'s ActionSchema,
+    providers: &'s Providers,
     report: &'a mut Report,
     /// The rule is about several actions, so a message names the one it is about.
     several: bool,
@@ -216,6 +216,11 @@ impl<'s> Guard<'_, 's> {
 
     fn expr(&mut self, expr: &Expr, caps: &Capabilities, place: Place<'_, 's>) -> Typed<'s> {
         let none = Capabilities::new;
+        if let Some(call) = chain(expr) {
+            // What is wrong with the call itself has been said.
+            let ty = call.output(self.providers).map_or(Ty::Unknown, Ty::of);
+            return (ty, none());
+        }
         match &expr.kind {
             ExprKind::Bool(value) => (Ty::Bool(Some(*value)), none()),
             ExprKind::Long(_) => (Ty::Long, none()),

@@ -3,6 +3,7 @@
 mod legality;
 mod names;
 mod never;
+mod providers;
 mod types;
 
 use dogwood_grammar::Span;
@@ -71,8 +72,6 @@ pub enum Problem {
         name: SmolStr,
         /// The whole `action == …`.
         head: Span,
-        /// The rule looks back in time, so there must be an action it decides.
-        refused: bool,
     },
     UnknownEntityType {
         name: SmolStr,
@@ -133,9 +132,6 @@ pub enum Problem {
     AttrTypesDiffer {
         left: SmolStr,
         right: SmolStr,
-    },
-    UnknownProvider {
-        name: SmolStr,
     },
     UnknownMethod {
         name: SmolStr,
@@ -211,6 +207,10 @@ pub enum Problem {
         guard: Option<String>,
         condition: Span,
     },
+    /// Of what a provider gives; each call is another value, so no test helps.
+    OptionalAnswer {
+        name: SmolStr,
+    },
     UnguardedTag {
         guard: Option<String>,
         condition: Span,
@@ -224,6 +224,51 @@ pub enum Problem {
     BadLiteral {
         function: &'static str,
         text: SmolStr,
+    },
+
+    // Information providers.
+    UnknownProvider {
+        name: SmolStr,
+        nearest: Option<SmolStr>,
+        /// There are providers.
+        any: bool,
+    },
+    /// Of a provider or of one of its methods.
+    ProviderArity {
+        of: SmolStr,
+        wanted: usize,
+        found: usize,
+    },
+    /// Neither a path nor a literal nor a set of these.
+    ProviderArgument,
+    ProviderLiteral {
+        wanted: SmolStr,
+        found: SmolStr,
+    },
+    ProviderPathMissing {
+        path: SmolStr,
+        of: SmolStr,
+    },
+    ProviderPathType {
+        path: SmolStr,
+        wanted: SmolStr,
+        found: SmolStr,
+    },
+    UnknownProviderMethod {
+        name: SmolStr,
+        provider: SmolStr,
+        nearest: Option<SmolStr>,
+        known: Vec<SmolStr>,
+    },
+    /// Hidden by a method of the language.
+    ShadowedMethod {
+        name: SmolStr,
+        provider: SmolStr,
+    },
+    MethodInput {
+        name: SmolStr,
+        wanted: SmolStr,
+        found: SmolStr,
     },
 
     // What can never hold.
@@ -289,10 +334,20 @@ impl Finding {
             | Problem::MixedSet { .. }
             | Problem::EmptySet
             | Problem::OptionalAttr { .. }
+            | Problem::OptionalAnswer { .. }
             | Problem::UnguardedTag { .. }
             | Problem::NoTags { .. }
             | Problem::NotLiteral { .. }
             | Problem::BadLiteral { .. } => self.guard(),
+            Problem::UnknownProvider { .. }
+            | Problem::ProviderArity { .. }
+            | Problem::ProviderArgument
+            | Problem::ProviderLiteral { .. }
+            | Problem::ProviderPathMissing { .. }
+            | Problem::ProviderPathType { .. }
+            | Problem::UnknownProviderMethod { .. }
+            | Problem::ShadowedMethod { .. }
+            | Problem::MethodInput { .. } => self.provider(),
             Problem::ImpossibleScope { .. }
             | Problem::NeverApplies
             | Problem::HasNever { .. }

@@ -55,7 +55,7 @@ pub fn resolve<'s>(rule: &Rule, schema: &'s ActionSchema, report: &mut Report) -
         }
     }
     if targets.is_empty() && report.len() == before {
-        impossible(rule, schema, &actions, report);
+        impossible(rule, &actions, report);
     }
     let concrete = actions.iter().filter(|action| action.applies_to.is_some());
     Scope {
@@ -64,10 +64,7 @@ pub fn resolve<'s>(rule: &Rule, schema: &'s ActionSchema, report: &mut Report) -
     }
 }
 
-fn impossible(rule: &Rule, schema: &ActionSchema, actions: &[&ActionDecl], report: &mut Report) {
-    if schema.actions.is_empty() {
-        return;
-    }
+fn impossible(rule: &Rule, actions: &[&ActionDecl], report: &mut Report) {
     let head = rule.scope.head(ScopeVar::Action);
     let concrete = actions.iter().any(|action| action.applies_to.is_some());
     match head {
@@ -79,7 +76,6 @@ fn impossible(rule: &Rule, schema: &ActionSchema, actions: &[&ActionDecl], repor
             let problem = Problem::GroupAction {
                 name: group.id.value.clone(),
                 head: *span,
-                refused: !super::leaves(rule).is_empty(),
             };
             report.add(group.span, problem);
         }

@@ -2,6 +2,8 @@
 
 use super::Failure;
 use dogwood_compiler::compile::Source;
+use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use dogwood_compiler::providers::{Providers, load_providers};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +44,24 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
     Ok(Source { name, text })
 }
 
+/// Reads declarations of information providers, with the scripts they name. What is wrong with them comes with
+/// the text.
+pub fn read_providers(path: &Path) -> Result<(Source, Loaded), Failure> {
+    let source = read(path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let loaded = load_providers(&source, &|script| {
+        std::fs::read_to_string(folder.join(script)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+            _ => error.to_string(),
+        })
+    });
+    Ok((source, loaded))
+}
+
+/// Providers with warnings, or everything that is wrong.
+pub type Loaded = Result<(Providers, Vec<Diagnostic>), Vec<Diagnostic>>;
+
 /// Standard input can be only one of the files of a command.
 pub fn only_one_stdin<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), Failure> {
     let named = paths
@@ -66,4 +86,28 @@ pub fn nearest_box(policy: &Path) -> Option<PathBuf> {
         .ancestors()
         .map(|dir| dir.join("box.toml"))
         .find(|file| file.is_file())
+}
+
+/// Writes a file anew. Whoever reads it meanwhile sees the old text or the new one, not a part of it.
+pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error| Failure::Replace {
+        path: path.display().to_string(),
+        error,
+    };
+    // Through a link, so that the link stays one.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = path.with_file_name(name);
+    let mut write = || {
+        std::fs::write(&beside, text)?;
+        if let Ok(old) = std::fs::metadata(&path) {
+            std::fs::set_permissions(&beside, old.permissions())?;
+        }
+        std::fs::rename(&beside, &path)
+    };
+    write().map_err(|error| {
+        _ = std::fs::remove_file(&beside);
+        failed(error)
+    })
 }

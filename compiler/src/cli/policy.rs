@@ -3,7 +3,7 @@
 use super::{
     Failure, Findings, Format, Outcome, PolicyArgs, counted, input, print, print_json, remark,
 };
-use dogwood_compiler::compile::{self, CheckedRule, Options, Source};
+use dogwood_compiler::compile::{self, Checked, CheckedRule, Options, Source};
 use dogwood_compiler::diagnostic::{printable, tally};
 use dogwood_compiler::explain::NamedRule;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
@@ -38,7 +38,8 @@ impl SchemaUsed {
 pub struct Set {
     pub schema: SchemaUsed,
     pub service: Service,
-    /// The policies, then the macro library. Where the schemas themselves are broken: the schemas.
+    /// The policies, then the macro library, then the declarations of providers. Where the schemas or the
+    /// declarations themselves are broken: these.
     pub texts: Vec<Source>,
     pub diagnostics: Vec<Diagnostic>,
     /// Nothing where there are errors.
@@ -52,20 +53,32 @@ impl Set {
             quiet: true,
             ..Options::default()
         };
-        Set::check_by(args, &quiet)
+        Set::read(args, &|policies, macros, service| {
+            compile::check(policies, macros, service, &quiet)
+        })
     }
 
     /// The same with the lints: what is correct, but hardly meant.
     pub fn lint(args: &PolicyArgs) -> Result<Set, Failure> {
-        Set::check_by(args, &Options::default())
+        Set::read(args, &|policies, macros, service| {
+            compile::check(policies, macros, service, &Options::default())
+        })
     }
 
-    fn check_by(args: &PolicyArgs, options: &Options) -> Result<Set, Failure> {
+    /// The same without looking whether the rules fit the schemas.
+    pub fn parse(args: &PolicyArgs) -> Result<Set, Failure> {
+        Set::read(args, &|policies, macros, _| {
+            compile::parse_only(policies, macros, &Options::default())
+        })
+    }
+
+    fn read(args: &PolicyArgs, check: &CheckSet) -> Result<Set, Failure> {
         args.only_one_stdin(None)?;
         let policies = args.policies()?;
         let macros = args.macros()?;
         let (schema, schema_texts, loaded) = args.schema()?;
-        let service = match loaded {
+        let declared = args.providers()?;
+        let mut service = match loaded {
             Ok((service, warnings)) if warnings.is_empty() => service,
             // A warning about a schema is shown, but is nothing about the policy.
             Ok((service, warnings)) => {
@@ -83,9 +96,30 @@ impl Set {
                 });
             }
         };
-        let checked = compile::check(&policies, macros.as_ref(), &service, options);
-        let mut texts = policies;
-        texts.extend(macros);
+        let mut texts = policies.clone();
+        texts.extend(macros.clone());
+        if let Some((declarations, loaded)) = declared {
+            let of_file = std::slice::from_ref(&declarations);
+            match loaded {
+                Ok((providers, warnings)) => {
+                    if !warnings.is_empty() {
+                        remark(&Findings::new(&warnings, of_file).drawn());
+                    }
+                    service.providers = Arc::new(providers);
+                }
+                Err(diagnostics) => {
+                    return Ok(Set {
+                        schema,
+                        service,
+                        texts: vec![declarations],
+                        diagnostics,
+                        rules: None,
+                    });
+                }
+            }
+            texts.push(declarations);
+        }
+        let checked = check(&policies, macros.as_ref(), &service);
         Ok(match checked {
             Ok(checked) => {
                 let diagnostics = checked.diagnostics;
@@ -216,18 +250,26 @@ impl Set {
 }
 
 /// Drawn diagnostics beside the answer.
-fn remark_drawn(text: &str) {
+pub fn remark_drawn(text: &str) {
     use std::io::Write;
     _ = anstream::stderr().write_all(text.as_bytes());
 }
+
+type CheckSet<'a> =
+    dyn Fn(&[Source], Option<&Source>, &Service) -> Result<Checked, Vec<Diagnostic>> + 'a;
 
 type Loaded = Result<(Service, Vec<Diagnostic>), Vec<Diagnostic>>;
 
 impl PolicyArgs {
     /// `also` is a further file the command reads.
     pub fn only_one_stdin(&self, also: Option<&Path>) -> Result<(), Failure> {
-        let schemas = [&self.policy_schema, &self.event_schema, &self.macros];
-        let files = schemas.into_iter().flatten().map(|path| path.as_path());
+        let others = [
+            &self.policy_schema,
+            &self.event_schema,
+            &self.macros,
+            &self.providers,
+        ];
+        let files = others.into_iter().flatten().map(|path| path.as_path());
         input::only_one_stdin(
             self.policies
                 .iter()
@@ -243,6 +285,11 @@ impl PolicyArgs {
 
     pub fn macros(&self) -> Result<Option<Source>, Failure> {
         self.macros.as_deref().map(input::read).transpose()
+    }
+
+    fn providers(&self) -> Result<Option<(Source, input::Loaded)>, Failure> {
+        let path = self.providers.as_deref();
+        path.map(input::read_providers).transpose()
     }
 
     fn schema(&self) -> Result<(SchemaUsed, Vec<Source>, Loaded), Failure> {

@@ -23,6 +23,10 @@ pub struct Replay {
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
 
+    /// Decide even where the rules do not fit their schemas.
+    #[arg(long)]
+    unchecked: bool,
+
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 }
@@ -30,7 +34,11 @@ pub struct Replay {
 impl Replay {
     pub fn run(self) -> Result<Outcome, Failure> {
         self.policy.only_one_stdin(Some(&self.trace))?;
-        let set = Set::check(&self.policy)?;
+        let set = if self.unchecked {
+            Set::parse(&self.policy)?
+        } else {
+            Set::check(&self.policy)?
+        };
         let trace = input::read(&self.trace)?;
         let rules = match set.rules_or_reject(self.format)? {
             Ok(rules) => rules,

@@ -3,13 +3,24 @@
 use super::error::EvalError;
 use super::extension::DAY;
 use super::guard::{Constructor, Guard, Method};
+use crate::providers::{Chain, chain};
 use crate::value::EntityUid;
 use dogwood_grammar::ast;
 use smol_str::SmolStr;
 
-/// Compiles an expression; `leaf` numbers the temporal blocks, in the order of the text.
-pub(crate) fn compile(expr: &ast::Expr, leaf: &mut dyn FnMut(&ast::Temporal) -> usize) -> Guard {
-    let mut list = |items: &[ast::Expr]| items.iter().map(|e| compile(e, leaf)).collect::<Vec<_>>();
+/// Numbers what a condition asks, in the order of the text.
+pub(crate) trait Asked {
+    fn leaf(&mut self, leaf: &ast::Temporal) -> usize;
+    fn call(&mut self, call: &Chain<'_>) -> usize;
+}
+
+/// Compiles an expression.
+pub(crate) fn compile(expr: &ast::Expr, asked: &mut dyn Asked) -> Guard {
+    if let Some(call) = chain(expr) {
+        return Guard::Provided(asked.call(&call));
+    }
+    let mut list =
+        |items: &[ast::Expr]| items.iter().map(|e| compile(e, asked)).collect::<Vec<_>>();
     match &expr.kind {
         ast::ExprKind::Bool(b) => Guard::Bool(*b),
         ast::ExprKind::Long(n) => Guard::Long(*n),
@@ -21,52 +32,52 @@ pub(crate) fn compile(expr: &ast::Expr, leaf: &mut dyn FnMut(&ast::Temporal) -> 
         ast::ExprKind::Record(fields) => Guard::Record(
             fields
                 .iter()
-                .map(|f| (f.key.name.clone(), compile(&f.value, leaf)))
+                .map(|f| (f.key.name.clone(), compile(&f.value, asked)))
                 .collect(),
         ),
         ast::ExprKind::If { test, yes, no } => Guard::If(Box::new([
-            compile(test, leaf),
-            compile(yes, leaf),
-            compile(no, leaf),
+            compile(test, asked),
+            compile(yes, asked),
+            compile(no, asked),
         ])),
         ast::ExprKind::Or(parts) => Guard::Or(list(parts)),
         ast::ExprKind::And(parts) => Guard::And(list(parts)),
         ast::ExprKind::Compare { op, left, right } => {
-            Guard::Compare(*op, Box::new([compile(left, leaf), compile(right, leaf)]))
+            Guard::Compare(*op, Box::new([compile(left, asked), compile(right, asked)]))
         }
         ast::ExprKind::In { left, right } => {
-            Guard::In(Box::new([compile(left, leaf), compile(right, leaf)]))
+            Guard::In(Box::new([compile(left, asked), compile(right, asked)]))
         }
         ast::ExprKind::Has { target, path } => Guard::Has(
-            Box::new(compile(target, leaf)),
+            Box::new(compile(target, asked)),
             path.iter().map(|attr| attr.name.clone()).collect(),
         ),
         ast::ExprKind::Like { target, pattern } => {
-            Guard::Like(Box::new(compile(target, leaf)), joined(&pattern.parts))
+            Guard::Like(Box::new(compile(target, asked)), joined(&pattern.parts))
         }
         ast::ExprKind::Is { target, ty, within } => Guard::Is(
-            Box::new(compile(target, leaf)),
+            Box::new(compile(target, asked)),
             ty.text(),
             within
                 .as_ref()
-                .map(|within| Box::new(compile(within, leaf))),
+                .map(|within| Box::new(compile(within, asked))),
         ),
         ast::ExprKind::Sum { first, rest } => Guard::Sum(
-            Box::new(compile(first, leaf)),
-            rest.iter().map(|(op, e)| (*op, compile(e, leaf))).collect(),
+            Box::new(compile(first, asked)),
+            rest.iter()
+                .map(|(op, e)| (*op, compile(e, asked)))
+                .collect(),
         ),
         ast::ExprKind::Product(factors) => Guard::Product(list(factors)),
-        ast::ExprKind::Not(inner) => Guard::Not(Box::new(compile(inner, leaf))),
-        ast::ExprKind::Neg(inner) => Guard::Neg(Box::new(compile(inner, leaf))),
+        ast::ExprKind::Not(inner) => Guard::Not(Box::new(compile(inner, asked))),
+        ast::ExprKind::Neg(inner) => Guard::Neg(Box::new(compile(inner, asked))),
         ast::ExprKind::Attr { target, attr } => {
-            Guard::Attr(Box::new(compile(target, leaf)), attr.name.clone())
+            Guard::Attr(Box::new(compile(target, asked)), attr.name.clone())
         }
         ast::ExprKind::Method { target, name, args } => {
-            let target = compile(target, leaf);
-            let mut args: Vec<Guard> = args.iter().map(|e| compile(e, leaf)).collect();
+            let target = compile(target, asked);
+            let mut args: Vec<Guard> = args.iter().map(|e| compile(e, asked)).collect();
             match method(&name.text) {
-                // A method after a provider call belongs to the provider.
-                _ if matches!(target, Guard::Fail(EvalError::NoProvider { .. })) => target,
                 None => Guard::Fail(EvalError::UnknownMethod {
                     name: name.text.clone(),
                 }),
@@ -79,16 +90,13 @@ pub(crate) fn compile(expr: &ast::Expr, leaf: &mut dyn FnMut(&ast::Temporal) -> 
             }
         }
         ast::ExprKind::Call { name, args } => {
-            let mut args: Vec<Guard> = args.iter().map(|e| compile(e, leaf)).collect();
+            let mut args: Vec<Guard> = args.iter().map(|e| compile(e, asked)).collect();
             let text = name.text();
             let constructor = match text.as_str() {
                 "decimal" => Constructor::Decimal,
                 "datetime" => Constructor::Datetime,
                 "duration" => Constructor::Duration,
                 "ip" => Constructor::Ip,
-                _ if name.path.len() > 1 => {
-                    return Guard::Fail(EvalError::NoProvider { name: text });
-                }
                 _ => return Guard::Fail(EvalError::UnknownFunction { name: text }),
             };
             match (args.pop(), args.is_empty()) {
@@ -96,12 +104,17 @@ pub(crate) fn compile(expr: &ast::Expr, leaf: &mut dyn FnMut(&ast::Temporal) -> 
                 _ => Guard::Fail(EvalError::WrongArity { name: text }),
             }
         }
-        ast::ExprKind::Temporal(temporal) => Guard::Leaf(leaf(temporal)),
+        ast::ExprKind::Temporal(temporal) => Guard::Leaf(asked.leaf(temporal)),
     }
 }
 
 fn uid(entity: &ast::EntityRef) -> EntityUid {
     EntityUid::new(entity.ty.text(), entity.id.value.clone())
+}
+
+/// Whether every value of some type has a method of this name.
+pub(crate) fn is_method(name: &str) -> bool {
+    method(name).is_some()
 }
 
 /// A method by name, with the number of its arguments.

@@ -1,6 +1,7 @@
 //! Why a rule, or a whole decision, could not be evaluated.
 
 use super::entities::EntityError;
+use crate::providers::ProviderError;
 use crate::value::EntityUid;
 use smol_str::SmolStr;
 use std::fmt;
@@ -46,9 +47,10 @@ pub enum EvalError {
     WrongArity {
         name: SmolStr,
     },
-    /// An information provider nobody answers for.
-    NoProvider {
+    /// An information provider gave no answer.
+    Provider {
         name: SmolStr,
+        why: ProviderError,
     },
     /// A template slot or an unreadable part.
     NotEvaluable,
@@ -89,8 +91,8 @@ impl fmt::Display for EvalError {
             EvalError::WrongArity { name } => {
                 write!(f, "`{name}` is given a wrong number of arguments")
             }
-            EvalError::NoProvider { name } => {
-                write!(f, "no information provider answers for `{name}`")
+            EvalError::Provider { name, why } => {
+                write!(f, "the information provider `{name}` gave no answer: {why}")
             }
             EvalError::NotEvaluable => f.write_str("a part of the condition cannot be evaluated"),
             EvalError::NoPrincipal => f.write_str("the request names no principal"),

@@ -22,6 +22,8 @@ pub(crate) enum Guard {
     Var(ast::Var),
     /// A temporal block, by its number in the rule.
     Leaf(usize),
+    /// What an information provider says, by the number of the call in the policy.
+    Provided(usize),
     Set(Vec<Guard>),
     Record(Vec<(SmolStr, Guard)>),
     If(Box<[Guard; 3]>),
@@ -84,41 +86,12 @@ pub(crate) struct Request<'a> {
     pub context: &'a Record,
     pub entities: Entities<'a>,
     pub schema: &'a ActionSchema,
+    /// The answers of the information providers, by the numbers of the calls.
+    pub provided: &'a [Value],
 }
 
 /// Answers for the temporal leaves of the rule.
 pub(crate) type Step<'s> = &'s mut dyn FnMut(usize) -> bool;
-
-impl Guard {
-    /// The first call of an information provider; nobody answers these here.
-    pub fn provider(&self) -> Option<&EvalError> {
-        match self {
-            Guard::Fail(error @ EvalError::NoProvider { .. }) => Some(error),
-            Guard::Set(parts) | Guard::And(parts) | Guard::Or(parts) | Guard::Product(parts) => {
-                parts.iter().find_map(Guard::provider)
-            }
-            Guard::Record(fields) => fields.iter().find_map(|(_, value)| value.provider()),
-            Guard::If(parts) => parts.iter().find_map(Guard::provider),
-            Guard::Compare(_, parts) | Guard::In(parts) => parts.iter().find_map(Guard::provider),
-            Guard::Not(inner)
-            | Guard::Neg(inner)
-            | Guard::Has(inner, _)
-            | Guard::Like(inner, _)
-            | Guard::Attr(inner, _)
-            | Guard::Construct(_, inner) => inner.provider(),
-            Guard::Is(inner, _, within) => inner
-                .provider()
-                .or_else(|| within.as_ref().and_then(|w| w.provider())),
-            Guard::Sum(first, rest) => first
-                .provider()
-                .or_else(|| rest.iter().find_map(|(_, e)| e.provider())),
-            Guard::Method(_, target, args) => target
-                .provider()
-                .or_else(|| args.iter().find_map(Guard::provider)),
-            _ => None,
-        }
-    }
-}
 
 /// The truth of a condition.
 pub(crate) fn is_true(guard: &Guard, on: &Request<'_>, leaf: Step<'_>) -> Result<bool, EvalError> {
@@ -137,6 +110,10 @@ impl<'a> Request<'a> {
             Guard::Var(ast::Var::Resource) => V::Entity(self.resource.clone()),
             Guard::Var(ast::Var::Context) => V::Given(self.context),
             Guard::Leaf(number) => V::Bool(leaf(*number)),
+            Guard::Provided(number) => match self.provided.get(*number) {
+                Some(value) => V::of(value)?,
+                None => return Err(EvalError::NotEvaluable),
+            },
             Guard::Set(items) => {
                 let items: Result<Vec<V<'a>>, _> =
                     items.iter().map(|item| self.eval(item, leaf)).collect();

@@ -6,9 +6,10 @@ use super::why::{Case, NamedRule, asked_for, name_of};
 use super::witness::Witness;
 use super::{Speech, action_name, pattern};
 use crate::check::leaves;
-use crate::eval::{EvalError, Request, compile, entities::Entities, is_true};
+use crate::eval::{Asked, EvalError, Request, compile, entities::Entities, is_true};
 use crate::event::RequestPart;
 use crate::grammar::ast::*;
+use crate::providers::Chain;
 use crate::value::Value;
 
 pub(super) fn nearest(case: &Case<'_>, found: &mut Vec<Witness>) {
@@ -177,14 +178,26 @@ fn conjuncts<'t>(expr: &'t Expr, wanted: bool, found: &mut Vec<(&'t Expr, bool)>
     }
 }
 
-/// Whether a condition without temporal parts holds for the request; nothing where it cannot be judged.
-fn holds(expr: &Expr, case: &Case<'_>) -> Option<bool> {
-    let mut temporal = false;
-    let guard = compile(expr, &mut |_| {
-        temporal = true;
+/// Whether a condition asks anything but the request.
+struct Elsewhere(bool);
+
+impl Asked for Elsewhere {
+    fn leaf(&mut self, _: &Temporal) -> usize {
+        self.0 = true;
         0
-    });
-    if temporal {
+    }
+
+    fn call(&mut self, _: &Chain<'_>) -> usize {
+        self.0 = true;
+        0
+    }
+}
+
+/// Whether a condition that asks the request only holds for it; nothing where it cannot be judged.
+fn holds(expr: &Expr, case: &Case<'_>) -> Option<bool> {
+    let mut asked = Elsewhere(false);
+    let guard = compile(expr, &mut asked);
+    if asked.0 {
         return None;
     }
     let none = RequestPart::default();
@@ -198,6 +211,7 @@ fn holds(expr: &Expr, case: &Case<'_>) -> Option<bool> {
             given: &part.entities,
         },
         schema: &case.monitor.policy().service().actions,
+        provided: &[],
     };
     let judged: Result<bool, EvalError> = is_true(&guard, &request, &mut |_| false);
     judged.ok()

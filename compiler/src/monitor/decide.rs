@@ -1,18 +1,16 @@
 //! One decision: which rules are satisfied, and what follows (language reference, "Run-time evaluation").
 
-use super::at;
 use super::history::History;
 use super::policy::Policy;
 use crate::automaton::build::Leaf;
 use crate::automaton::row::{Row, Sym};
-use crate::automaton::value::{Interner, Val};
+use crate::automaton::value::Interner;
 use crate::eval::entities::Entities;
 use crate::eval::{EvalError, Request, check_record, is_true};
 use crate::event::{Event, RequestPart};
-use crate::schema::PinValue;
-use crate::value::{EntityUid, Value};
+use crate::providers::Call;
+use crate::value::Value;
 use dogwood_grammar::ast::Effect;
-use smol_str::SmolStr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
@@ -59,20 +57,19 @@ pub(super) fn decide(
     values: &mut Interner,
     event: &Event,
 ) -> Decision {
-    if let Some((rule, error)) = &policy.provider {
-        let errors = vec![RuleError {
-            rule: Some(*rule),
-            error: error.clone(),
-        }];
-        return Decision {
-            verdict: Verdict::Deny,
-            rules: Vec::new(),
-            errors,
-        };
-    }
+    let provided = match provided(policy, event) {
+        Ok(provided) => provided,
+        Err(error) => {
+            return Decision {
+                verdict: Verdict::Deny,
+                rules: Vec::new(),
+                errors: vec![error],
+            };
+        }
+    };
     let none = RequestPart::default();
     let part = event.request.as_ref().unwrap_or(&none);
-    let request = match request(policy, event, part) {
+    let request = match request(policy, event, part, &provided) {
         Ok(request) => request,
         Err(error) => return Decision::refused(error),
     };
@@ -120,10 +117,28 @@ pub(super) fn decide(
     }
 }
 
+/// What the information providers say, for the calls of all rules: whether a rule concerns the event makes no
+/// difference to what it asks.
+fn provided(policy: &Policy, event: &Event) -> Result<Vec<Value>, RuleError> {
+    let providers = &policy.service.providers;
+    let calls = policy.calls.iter();
+    let answer = |(rule, call): &(usize, Call)| {
+        providers.answer(call, event).map_err(|why| RuleError {
+            rule: Some(*rule),
+            error: EvalError::Provider {
+                name: call.provider.clone(),
+                why,
+            },
+        })
+    };
+    calls.map(answer).collect()
+}
+
 fn request<'a>(
     policy: &'a Policy,
     event: &'a Event,
     part: &'a RequestPart,
+    provided: &'a [Value],
 ) -> Result<Request<'a>, EvalError> {
     let principal = part.principal.as_ref().ok_or(EvalError::NoPrincipal)?;
     let resource = part.resource.as_ref().ok_or(EvalError::NoResource)?;
@@ -141,6 +156,7 @@ fn request<'a>(
         context,
         entities,
         schema,
+        provided,
     })
 }
 
@@ -179,43 +195,12 @@ impl<'a> Asked<'a> {
             return known.clone();
         }
         let path = self.policy.network.params.get_index(number);
-        let value = path.and_then(|path| request_value(self.event, path, values));
-        let sym = value.map_or(Sym::Bottom, Sym::Val);
+        let part = self.event.request.as_ref();
+        let value = path.and_then(|path| part?.read(path));
+        let sym = value.map_or(Sym::Bottom, |value| Sym::Val(values.value(&value)));
         if let Some(place) = self.params.get_mut(number) {
             *place = Some(sym.clone());
         }
         sym
-    }
-}
-
-/// What a request path means at a decision event, if it is there.
-fn request_value(event: &Event, path: &PinValue, values: &mut Interner) -> Option<Val> {
-    let part = event.request.as_ref()?;
-    match path {
-        PinValue::Context(path) => at(&part.context, path).map(|value| values.value(value)),
-        PinValue::Principal(path) => scope_value(part, part.principal.as_ref()?, path, values),
-        PinValue::Resource(path) => scope_value(part, part.resource.as_ref()?, path, values),
-    }
-}
-
-fn scope_value(
-    part: &RequestPart,
-    uid: &EntityUid,
-    path: &[SmolStr],
-    values: &mut Interner,
-) -> Option<Val> {
-    let Some(first) = path.first() else {
-        return Some(values.entity(uid));
-    };
-    let given = part.entities.iter().find(|entity| entity.uid == *uid);
-    if let Some(given) = given
-        && given.attrs.contains_key(first)
-    {
-        return at(&given.attrs, path).map(|value| values.value(value));
-    }
-    match (first.as_str(), path.len()) {
-        ("id", 1) => Some(values.value(&Value::String(uid.id.clone()))),
-        ("type", 1) => Some(values.value(&Value::String(uid.ty.clone()))),
-        _ => None,
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::automaton::build::{Leaf, Network};
 use crate::automaton::formula::{BreakShape, CellId, CellOp, EventTypeId, Node, Term, Triggers};
-use crate::eval::{EvalError, Guard, Request, compile};
+use crate::eval::{Asked, Guard, Request, compile};
 use crate::event::Event;
+use crate::providers::{Call, Chain};
 use crate::schema::Service;
 use crate::value::EntityUid;
 use dogwood_grammar::ast;
@@ -23,8 +24,8 @@ pub struct Policy {
     triggers: Vec<Vec<CellId>>,
     triggers_of_others: Vec<CellId>,
     pub(super) longest_window: i64,
-    /// A rule that asks an information provider; nobody answers, so every decision is a denial.
-    pub(super) provider: Option<(usize, EvalError)>,
+    /// What the rules ask of information providers, each call once, with the first rule that has it.
+    pub(super) calls: Vec<(usize, Call)>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,9 +92,21 @@ impl Policy {
     pub fn new(rules: &[ast::Rule], service: &Service) -> Policy {
         let mut network = Network::default();
         let mut leaves = Vec::new();
+        let mut calls = Vec::new();
         let rules: Vec<Rule> = rules
             .iter()
-            .map(|rule| Rule::new(rule, service, &mut network, &mut leaves))
+            .enumerate()
+            .map(|(index, rule)| {
+                let mut parts = Parts {
+                    service,
+                    network: &mut network,
+                    leaves: &mut leaves,
+                    calls: &mut calls,
+                    rule: index,
+                    numbers: Vec::new(),
+                };
+                Rule::new(rule, &mut parts)
+            })
             .collect();
         network.values.pin();
         let by_action = service
@@ -130,10 +143,6 @@ impl Policy {
             .map(|def| def.window)
             .max()
             .unwrap_or(0);
-        let provider = rules
-            .iter()
-            .enumerate()
-            .find_map(|(index, rule)| Some((index, rule.guard.provider()?.clone())));
         Policy {
             service: service.clone(),
             network,
@@ -144,7 +153,7 @@ impl Policy {
             triggers,
             triggers_of_others,
             longest_window,
-            provider,
+            calls,
         }
     }
 
@@ -308,23 +317,41 @@ fn admitting(rules: &[Rule], action: &EntityUid, service: &Service) -> Vec<usize
         .collect()
 }
 
+/// The policy's parts as one rule adds to them.
+struct Parts<'p> {
+    service: &'p Service,
+    network: &'p mut Network,
+    leaves: &'p mut Vec<Leaf>,
+    calls: &'p mut Vec<(usize, Call)>,
+    /// The rule, and its leaves so far.
+    rule: usize,
+    numbers: Vec<usize>,
+}
+
+impl Asked for Parts<'_> {
+    fn leaf(&mut self, temporal: &ast::Temporal) -> usize {
+        self.numbers.push(self.leaves.len());
+        let leaf = self.network.leaf(temporal, &self.service.events);
+        self.leaves.push(leaf);
+        self.numbers.len() - 1
+    }
+
+    fn call(&mut self, chain: &Chain<'_>) -> usize {
+        let call = Call::new(chain);
+        let known = self.calls.iter().position(|(_, known)| *known == call);
+        known.unwrap_or_else(|| {
+            self.calls.push((self.rule, call));
+            self.calls.len() - 1
+        })
+    }
+}
+
 impl Rule {
-    fn new(
-        rule: &ast::Rule,
-        service: &Service,
-        network: &mut Network,
-        leaves: &mut Vec<Leaf>,
-    ) -> Rule {
-        let mut numbers = Vec::new();
-        let mut leaf = |temporal: &ast::Temporal| {
-            numbers.push(leaves.len());
-            leaves.push(network.leaf(temporal, &service.events));
-            numbers.len() - 1
-        };
+    fn new(rule: &ast::Rule, parts: &mut Parts<'_>) -> Rule {
         let clauses = rule.clauses.iter().map(|clause| {
             let body = match &clause.body {
-                ast::ClauseBody::Expr(expr) => compile(expr, &mut leaf),
-                ast::ClauseBody::Temporal(temporal) => Guard::Leaf(leaf(temporal)),
+                ast::ClauseBody::Expr(expr) => compile(expr, parts),
+                ast::ClauseBody::Temporal(temporal) => Guard::Leaf(parts.leaf(temporal)),
             };
             match clause.kind {
                 ast::ClauseKind::When => body,
@@ -355,7 +382,7 @@ impl Rule {
             action: head(ast::ScopeVar::Action),
             resource: head(ast::ScopeVar::Resource),
             guard,
-            leaves: numbers,
+            leaves: std::mem::take(&mut parts.numbers),
         }
     }
 }

@@ -44,5 +44,9 @@ pub fn default_events(actions: &ActionSchema) -> EventSchema {
 pub fn box_service() -> Service {
     let actions = resolve(&parse_action_schema(BOX_ACTIONS).tree).0;
     let events = derive(&parse_event_schema(BOX_EVENTS).tree, &actions).0;
-    Service { actions, events }
+    Service {
+        actions,
+        events,
+        ..Service::default()
+    }
 }

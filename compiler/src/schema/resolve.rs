@@ -228,7 +228,10 @@ impl<'a> Resolver<'a> {
         for name in types {
             self.common(&name);
         }
-        let mut schema = ActionSchema::default();
+        let mut schema = ActionSchema {
+            common_types: self.declared.types.keys().cloned().collect(),
+            ..ActionSchema::default()
+        };
         let entities: Vec<(SmolStr, SmolStr, &'a EntityBody, Span)> =
             (self.declared.entities.iter())
                 .map(|(name, d)| (name.clone(), d.namespace.clone(), d.body, d.span))

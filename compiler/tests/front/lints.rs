@@ -123,7 +123,7 @@ fn an_allowed_code_is_silent_for_that_rule_only() {
     );
     // Every warning can be allowed, not only a lint.
     fires(
-        "@allow(\"impossible-scope\") permit (principal is Box::Resource, action, resource);",
+        "@allow(\"never-applies\") permit (principal, action == Box::Action::\"mcp:call\", resource) when { false };",
         &[],
     );
 }

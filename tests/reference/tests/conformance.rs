@@ -1,10 +1,17 @@
 //! The published conformance corpora, read in place from the package `dogwood-language` 1.1.0.
 //!
-//! Every case is run through the library: check, then replay, and the verdicts are compared line by line. One line
-//! of totals a corpus is printed; a case that is not right fails the test with its name.
+//! Every case is run through the library: check, then replay, and the verdicts are compared line by line; `cli` runs
+//! the same cases through the program. One line of totals a corpus is printed, and one with the sum; a case that is
+//! not right fails the test with its name.
+
+mod conformance {
+    mod cli;
+    mod lower;
+}
 
 use dogwood_compiler::compile::{self, Options, Source};
 use dogwood_compiler::monitor::{self, Policy, Verdict};
+use dogwood_compiler::providers::load_providers;
 use dogwood_compiler::{schema::Service, trace};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,9 +98,24 @@ impl Case {
             .or_else(|| self.shared_schema.clone().and_then(optional));
         let events = optional(self.folder.join("event.dwschema"))
             .or_else(|| self.shared_events.clone().and_then(optional));
-        let (service, _warnings) = compile::load_service(actions.as_ref(), events.as_ref())
+        let (mut service, _warnings) = compile::load_service(actions.as_ref(), events.as_ref())
             .map_err(|errors| format!("schema: {errors:?}"))?;
+        if let Some(declarations) = optional(self.folder.join("providers.json")) {
+            let beside = |name: &str| {
+                fs::read_to_string(self.folder.join(name)).map_err(|error| error.to_string())
+            };
+            let (providers, _warnings) = load_providers(&declarations, &beside)
+                .map_err(|errors| format!("providers: {errors:?}"))?;
+            service.providers = Arc::new(providers);
+        }
         Ok(service)
+    }
+
+    /// Whether the rules are published as ones that a check accepts: where providers are asked, unless it is said
+    /// that they are not.
+    fn is_checked(&self) -> bool {
+        let has = |name: &str| self.folder.join(name).exists();
+        has("providers.json") && !has("skip_validation.txt")
     }
 
     fn policies(&self) -> Vec<Source> {
@@ -128,7 +150,11 @@ impl Case {
     /// How many traces were right, or what was wrong.
     fn verdicts(&self) -> Result<usize, String> {
         let service = self.service()?;
-        let rules = self.parsed()?;
+        let rules = if self.is_checked() {
+            self.checked(&service)?
+        } else {
+            self.parsed()?
+        };
         let rules: Vec<_> = rules.into_iter().map(|checked| checked.rule).collect();
         let policy = Arc::new(Policy::new(&rules, &service));
         let traces = numbered(&self.folder, "trace", "log");
@@ -144,33 +170,45 @@ impl Case {
                     decision.verdict == Verdict::Allow
                 ));
             }
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .replace("trace_", "expected_");
-            let expected = fs::read_to_string(self.folder.join(name.replace(".log", ".out")))
-                .unwrap_or_default();
-            let expected: Vec<&str> = expected
-                .lines()
-                .map(str::trim)
-                .filter(|line| !line.is_empty())
-                .collect();
-            if said != expected {
-                let at = said
-                    .iter()
-                    .zip(&expected)
-                    .position(|(a, b)| a != b)
-                    .unwrap_or(said.len().min(expected.len()));
-                return Err(format!(
-                    "{}: said {:?}, expected {:?}",
-                    path.file_name().unwrap_or_default().to_string_lossy(),
-                    said.get(at),
-                    expected.get(at)
-                ));
-            }
+            self.compare(path, &said)?;
         }
         Ok(traces.len())
+    }
+
+    /// The rules are accepted.
+    fn accepted(&self) -> Result<usize, String> {
+        self.checked(&self.service()?).map(|_| 1)
+    }
+
+    /// Something is wrong with the schemas, the providers or the rules, and said.
+    fn rejected(&self) -> Result<usize, String> {
+        match self.service().and_then(|service| self.checked(&service)) {
+            Err(_) => Ok(1),
+            Ok(_) => Err("accepted".into()),
+        }
+    }
+
+    /// The verdicts on a trace with the published ones.
+    fn compare(&self, trace: &Path, said: &[String]) -> Result<(), String> {
+        let name = trace.file_name().unwrap_or_default().to_string_lossy();
+        let published = name.replace("trace_", "expected_").replace(".log", ".out");
+        let expected = fs::read_to_string(self.folder.join(published))
+            .map_err(|error| format!("{name}: {error}"))?;
+        let expected: Vec<&str> = expected
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        if said == expected {
+            return Ok(());
+        }
+        let at = said
+            .iter()
+            .zip(&expected)
+            .position(|(a, b)| a != b)
+            .unwrap_or(said.len().min(expected.len()));
+        let (said, expected) = (said.get(at), expected.get(at));
+        Err(format!("{name}: said {said:?}, expected {expected:?}"))
     }
 }
 
@@ -193,90 +231,132 @@ fn cases(folder: &Path, schema: Option<&Path>, events: Option<&Path>) -> Vec<Cas
         .collect()
 }
 
-/// Runs every case and prints the totals; names every one that is wrong.
+/// Prints the totals and names every case that is wrong.
 fn run(corpus: &str, cases: &[Case], run: impl Fn(&Case) -> Result<usize, String>) {
+    let results: Vec<_> = cases.iter().map(run).collect();
+    let wrong = score(corpus, cases, &results).1;
+    assert!(wrong.is_empty(), "{corpus}:\n{}", wrong.join("\n"));
+}
+
+/// How many were right, and which cases were not.
+fn score(corpus: &str, cases: &[Case], results: &[Result<usize, String>]) -> (usize, Vec<String>) {
     assert!(!cases.is_empty(), "no cases of {corpus} found");
-    let mut right = 0;
-    let mut wrong = Vec::new();
-    for case in cases {
-        match run(case) {
-            Ok(count) => right += count,
-            Err(why) => wrong.push(format!(
-                "{}: {}",
-                case.name(),
-                why.chars().take(600).collect::<String>()
-            )),
-        }
-    }
+    let right = results.iter().flatten().sum();
+    let wrong: Vec<String> = cases
+        .iter()
+        .zip(results)
+        .filter_map(|(case, result)| {
+            let why: String = result.as_ref().err()?.chars().take(600).collect();
+            Some(format!("{corpus}/{}: {why}", case.name()))
+        })
+        .collect();
     println!(
         "{corpus}: {right} right, {} cases wrong of {}",
         wrong.len(),
         cases.len()
     );
-    assert!(wrong.is_empty(), "{corpus}:\n{}", wrong.join("\n"));
+    (right, wrong)
 }
 
-#[test]
-fn temporal() {
-    let root = corpora();
-    let folder = root.join("passing/temporal_only");
-    let cases = cases(
-        &folder.join("corpus"),
-        Some(&folder.join("shared_schema.cedarschema")),
-        Some(&root.join("fixtures/request_response.dwschema")),
-    );
-    run("temporal", &cases, Case::verdicts);
+/// What is published of the cases of a corpus.
+#[derive(Clone, Copy)]
+enum Published {
+    Verdicts,
+    Accepted,
+    Rejected,
 }
 
-#[test]
-fn macros() {
+struct Corpus {
+    name: &'static str,
+    cases: Vec<Case>,
+    published: Published,
+    /// How many traces, or cases where there are no traces.
+    total: usize,
+}
+
+fn all() -> Vec<Corpus> {
     let root = corpora();
+    let temporal = root.join("passing/temporal_only");
+    let shared = temporal.join("shared_schema.cedarschema");
+    let providers = root.join("passing/provider_only");
+    let of_providers = providers.join("shared_schema.cedarschema");
     let events = root.join("fixtures/request_response.dwschema");
-    let schema = root.join("passing/temporal_only/shared_schema.cedarschema");
-    run(
-        "macros",
-        &cases(
-            &root.join("passing/macros/corpus"),
-            Some(&schema),
-            Some(&events),
+    let events = Some(events.as_path());
+    let corpus = |name, folder: PathBuf, schema, events, published, total| Corpus {
+        name,
+        cases: cases(&folder, schema, events),
+        published,
+        total,
+    };
+    let passing = |name| root.join("passing").join(name);
+    use Published::{Accepted, Rejected, Verdicts};
+    vec![
+        corpus(
+            "temporal",
+            temporal.join("corpus"),
+            Some(&*shared),
+            events,
+            Verdicts,
+            1061,
         ),
-        Case::verdicts,
-    );
+        corpus(
+            "macros",
+            passing("macros/corpus"),
+            Some(&*shared),
+            events,
+            Verdicts,
+            254,
+        ),
+        corpus("mixed", passing("mixed/corpus"), None, events, Verdicts, 28),
+        corpus(
+            "providers",
+            providers.join("corpus"),
+            Some(&*of_providers),
+            events,
+            Verdicts,
+            94,
+        ),
+        corpus(
+            "cedar",
+            passing("cedar_only/corpus_handwritten"),
+            None,
+            None,
+            Accepted,
+            32,
+        ),
+        corpus(
+            "rejected",
+            root.join("expected_failures/corpus"),
+            None,
+            events,
+            Rejected,
+            261,
+        ),
+    ]
+}
+
+/// Runs all corpora; `judge` gives, for each case of one, how many were right or what was wrong.
+fn conformance(title: &str, judge: impl Fn(&Corpus) -> Vec<Result<usize, String>>) {
+    let (mut right, mut total, mut wrong) = (0, 0, Vec::new());
+    for corpus in all() {
+        let (of_corpus, named) = score(corpus.name, &corpus.cases, &judge(&corpus));
+        right += of_corpus;
+        total += corpus.total;
+        wrong.extend(named);
+    }
+    println!("{title}: {right} of {total} right");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(right, total, "not every published case was found");
 }
 
 #[test]
-fn mixed() {
-    let root = corpora();
-    let events = root.join("fixtures/request_response.dwschema");
-    run(
-        "mixed",
-        &cases(&root.join("passing/mixed/corpus"), None, Some(&events)),
-        Case::verdicts,
-    );
-}
-
-#[test]
-fn cedar() {
-    let root = corpora();
-    let cases = cases(
-        &root.join("passing/cedar_only/corpus_handwritten"),
-        None,
-        None,
-    );
-    run("cedar", &cases, |case| {
-        case.checked(&case.service()?).map(|_| 1)
-    });
-}
-
-#[test]
-fn rejected() {
-    let root = corpora();
-    let events = root.join("fixtures/request_response.dwschema");
-    let cases = cases(&root.join("expected_failures/corpus"), None, Some(&events));
-    run("rejected", &cases, |case| {
-        match case.service().and_then(|service| case.checked(&service)) {
-            Err(_) => Ok(1),
-            Ok(_) => Err("accepted".into()),
-        }
+fn library() {
+    conformance("conformance", |corpus| {
+        let judge = |case: &Case| match corpus.published {
+            Published::Verdicts => case.verdicts(),
+            Published::Accepted => case.accepted(),
+            Published::Rejected => case.rejected(),
+        };
+        corpus.cases.iter().map(judge).collect()
     });
 }

@@ -5,6 +5,7 @@ use super::{Capabilities, Guard, Place, Typed};
 use crate::check::problem::Problem;
 use crate::check::scope::check_entity_type;
 use crate::nearest::nearest;
+use crate::providers::chain;
 use dogwood_grammar::Span;
 use dogwood_grammar::ast::{Attr, Expr, ExprKind, Name, Var};
 use smol_str::{SmolStr, format_smolstr};
@@ -82,10 +83,15 @@ impl<'s> Guard<'_, 's> {
                             format!("{key} has {:?}", attr.name)
                         }
                     };
-                    let problem = Problem::OptionalAttr {
-                        name: attr.name.clone(),
-                        guard: key(target).map(test),
-                        condition: place.condition,
+                    let name = attr.name.clone();
+                    let problem = if is_answer(target) {
+                        Problem::OptionalAnswer { name }
+                    } else {
+                        Problem::OptionalAttr {
+                            name,
+                            guard: key(target).map(test),
+                            condition: place.condition,
+                        }
                     };
                     self.report.add(attr.span, problem);
                 }
@@ -204,6 +210,14 @@ fn described(expr: &Expr, ty: &Ty) -> SmolStr {
         (Some(key), _) => format_smolstr!("`{key}`"),
         (None, Ty::Entity(name)) => format_smolstr!("an entity of type {name}"),
         (None, _) => SmolStr::new("this record"),
+    }
+}
+
+/// Whether this is a part of what a provider gives.
+fn is_answer(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Attr { target, .. } => is_answer(target),
+        _ => chain(expr).is_some(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is said about names that mean nothing.
 
 use super::{Finding, Problem};
-use dogwood_grammar::diagnostic::{Diagnostic, Severity};
+use dogwood_grammar::diagnostic::Diagnostic;
 use smol_str::SmolStr;
 
 impl Finding {
@@ -35,19 +35,9 @@ impl Finding {
                     format!("`{written}` has no action `{name}`, but `{home}` has"),
                 )
                 .fix(format!("change to `{home}`"), self.span, home.as_str()),
-            Problem::GroupAction {
-                name,
-                head,
-                refused,
-            } => {
+            Problem::GroupAction { name, head } => {
                 let text = format!("`{name}` is a group of actions; nobody asks for it itself");
-                let found = self.error("group-action", text);
-                let severity = if *refused {
-                    Severity::Error
-                } else {
-                    Severity::Warning
-                };
-                Diagnostic { severity, ..found }.fix(
+                self.error("group-action", text).fix(
                     "change to `action in`",
                     *head,
                     format!("action in {}", self.span.text(source)),
@@ -197,12 +187,6 @@ impl Finding {
             Problem::AttrTypesDiffer { left, right } => self
                 .error("ambiguous-type", format!("this is {left}, but {right}"))
                 .help("narrow the head of the rule to one of the types"),
-            Problem::UnknownProvider { name } => self
-                .error(
-                    "unknown-provider",
-                    format!("the information provider `{name}` is not declared"),
-                )
-                .help("information providers are not enabled"),
             Problem::UnknownMethod { name, nearest } => {
                 let found = self.error("unknown-method", format!("there is no method `{name}`"));
                 self.propose(found, nearest.as_ref().map(ToString::to_string), || None)

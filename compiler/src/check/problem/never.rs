@@ -9,9 +9,9 @@ impl Finding {
         let warning = |code, message: String| Diagnostic::warning(code, self.span, message);
         match &self.problem {
             Problem::ImpossibleScope { first } => {
-                let found = warning(
+                let found = self.error(
                     "impossible-scope",
-                    "no request can match the head of this rule".to_owned(),
+                    "no request can match the head of this rule",
                 );
                 match first {
                     Some((action, principals, resources)) => found.help(format!(

@@ -83,6 +83,12 @@ impl Finding {
                 let found = self.error("unguarded-optional", format!("`{name}` may be absent"));
                 guarded(found, guard.as_deref(), *condition)
             }
+            Problem::OptionalAnswer { name } => self
+                .error("unguarded-optional", format!("`{name}` may be absent"))
+                .help(format!(
+                    "a test of one call says nothing of the next; list `{name}` as `required` in the \
+                     declaration of the provider, and always give it"
+                )),
             Problem::UnguardedTag { guard, condition } => {
                 let found = self.error("unguarded-tag", "the entity may not have this tag");
                 guarded(found, guard.as_deref(), *condition)
