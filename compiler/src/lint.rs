@@ -46,7 +46,7 @@ use std::collections::BTreeMap;
 use crate::value::EntityUid;
 
 /// What is said of rules that do nothing at all; the lints pass over them.
-const NOTHING: [&str; 3] = ["impossible-scope", "group-action", "never-applies"];
+const NOTHING: [&str; 1] = ["never-applies"];
 
 /// Whether a rule does nothing, by what the checks said.
 pub(crate) fn does_nothing(checked: &CheckedRule, said: &[Diagnostic]) -> bool {
