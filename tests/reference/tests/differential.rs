@@ -425,7 +425,6 @@ fn a_request_without_its_key() {
     let our = ours(&policy, &service).expect("accepted");
     let our = our_decisions(our, &trace).expect("a sound trace");
     assert_eq!(allowed(our), [false, true]);
-    let their = theirs(&policy, &with).expect("accepted");
     let their = |parted| {
         let policies = theirs(&policy, &with).expect("accepted");
         allowed(their_decisions(policies, parted, &trace).expect("a sound trace"))
