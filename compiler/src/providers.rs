@@ -149,10 +149,10 @@ pub fn check(source: &Source) -> Vec<Diagnostic> {
     finish(found).unwrap_or_else(|all| all)
 }
 
-fn read(
-    source: &Source,
-    scripts: Option<&dyn Fn(&str) -> Result<String, String>>,
-) -> (Providers, Vec<Diagnostic>) {
+/// Reads the file a `scriptFile` names; none where scripts are not looked at.
+type ReadScript<'a> = Option<&'a dyn Fn(&str) -> Result<String, String>>;
+
+fn read(source: &Source, scripts: ReadScript<'_>) -> (Providers, Vec<Diagnostic>) {
     let text = without_mark(&source.text);
     let (providers, errors) = match json::parse(&text) {
         Ok(root) => declare::providers(&root, scripts),

@@ -2,7 +2,7 @@
 
 use super::error::{DeclarationError, DeclarationProblem as Problem};
 use super::script::{self, Script};
-use super::{EnumType, Provider, ProviderMethod, Providers};
+use super::{EnumType, Provider, ProviderMethod, Providers, ReadScript};
 use crate::eval::is_method;
 use crate::json::{Json, JsonKind, Member};
 use crate::nearest::nearest;
@@ -11,8 +11,6 @@ use dogwood_grammar::Span;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-type ReadScript<'a> = Option<&'a dyn Fn(&str) -> Result<String, String>>;
 
 pub(super) fn providers(root: &Json, scripts: ReadScript) -> (Providers, Vec<DeclarationError>) {
     let mut reader = Reader {
