@@ -1,6 +1,6 @@
 //! The front half of the compiler as an author meets it: schemas, macros, checks, and what they say.
 
-#![allow(clippy::panic, clippy::unwrap_used)]
+#![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 mod front {
     mod box_examples;

@@ -99,7 +99,7 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let beside = path.with_file_name(name);
-    let mut write = || {
+    let write = || {
         std::fs::write(&beside, text)?;
         if let Ok(old) = std::fs::metadata(&path) {
             std::fs::set_permissions(&beside, old.permissions())?;

@@ -272,7 +272,7 @@ fn random_policies_are_accepted_and_decided_alike() {
     let mut totals = Totals::default();
     let mut wrong = Vec::new();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(&work)).collect();
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             let (some, differ) = worker.join().expect("a worker panicked, see above");
             totals.add(&some);

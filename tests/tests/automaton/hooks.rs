@@ -62,13 +62,13 @@ fn a_latest_time_is_that_of_the_key_asked_for() {
         &[weigh(5, "a", 1), weigh(9, "b", 1), weigh(12, "a", 1)],
     );
     let last = a_move(20, "a");
-    assert_eq!(feed(&mut monitor, &[last.clone()]), "A");
+    assert_eq!(feed(&mut monitor, std::slice::from_ref(&last)), "A");
     let report = only(monitor.report(&last, 0));
     assert!(report.truth && report.witnesses[0].holds);
     assert_eq!(report.witnesses[0].latest, Some(12));
     assert_eq!(report.witnesses[0].kind, CellKind::Latest);
     let last = a_move(21, "c");
-    assert_eq!(feed(&mut monitor, &[last.clone()]), "D");
+    assert_eq!(feed(&mut monitor, std::slice::from_ref(&last)), "D");
     let report = only(monitor.report(&last, 0));
     assert!(!report.truth && !report.witnesses[0].holds);
     assert_eq!(report.witnesses[0].latest, None);

@@ -26,7 +26,7 @@ pub struct DraftRoute {
 #[derive(Clone, Debug)]
 pub enum DraftServer {
     Stdio(DraftProcess),
-    Http(DraftRoute),
+    Http(Box<DraftRoute>),
 }
 
 /// `[telemetry.<label>]`.
@@ -255,7 +255,7 @@ impl Reader {
                 &format!("`{}`: an MCP server over HTTP", route.title),
                 "its requests would be decided as `http:request` and not as `mcp:call`; take the table out and write rules about the requests",
             );
-            return Some(DraftServer::Http(route));
+            return Some(DraftServer::Http(Box::new(route)));
         }
         let process = self.process(title, word.span, table, Owner::Server);
         if let Some(program) = process.command.first() {
