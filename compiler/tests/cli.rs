@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cli {
+    mod commands;
+}
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
