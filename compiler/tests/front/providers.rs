@@ -372,7 +372,12 @@ fn clash(schema: &str, output: &str) -> String {
         ..service(&format!("{schema}\n{DEPOT}"), EVENTS)
     };
     let policy = source("policy.dw", &move_when("Scan::File() has a || true"));
-    let found = compile::check(&[policy.clone()], None, &service, &Options::default());
+    let found = compile::check(
+        std::slice::from_ref(&policy),
+        None,
+        &service,
+        &Options::default(),
+    );
     render(
         &found.unwrap_err(),
         &[
@@ -425,7 +430,12 @@ fn types_that_providers_take_are_declared_and_enumerated() {
             ..service(DEPOT, EVENTS)
         };
         let policy = source("policy.dw", &move_when("Scan::File(resource)"));
-        let found = compile::check(&[policy.clone()], None, &service, &Options::default());
+        let found = compile::check(
+            std::slice::from_ref(&policy),
+            None,
+            &service,
+            &Options::default(),
+        );
         render(
             &found.unwrap_err(),
             &[
