@@ -1,4 +1,4 @@
-//! What the operator says of the network: `[egress.<name>]` and `[network]` of `box.toml`, and every fault in it.
+//! What the operator says of the network: `[egress.<name>]` and `[gateway]` of `box.toml`, and every fault in it.
 
 use crate::addresses::Lifts;
 use crate::authority::Host;
@@ -19,14 +19,14 @@ use std::time::Duration;
 pub struct GatewayConfig {
     /// `[egress.<name>]`.
     pub egress: BTreeMap<String, Route>,
-    /// `[network] allow_private`: `host:port`, each lifted below the address floor by exact name.
+    /// `[gateway] allow_private`: `host:port`, each lifted below the address floor by exact name.
     pub allow_private: Vec<String>,
     /// PEM texts of roots upstreams may be verified against, beside the public ones.
     pub extra_roots: Vec<String>,
     pub limits: Limits,
 }
 
-/// `[network]` of `box.toml`.
+/// `[gateway]` of `box.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
@@ -248,7 +248,7 @@ pub fn check(config: &GatewayConfig) -> Result<(Vec<BoundRoute>, Lifts), Vec<Con
     }
     let lifts = Lifts::parse(&config.allow_private).unwrap_or_else(|faults| {
         problems.extend(faults.into_iter().map(|(text, fault)| ConfigProblem {
-            table: "network".into(),
+            table: "gateway".into(),
             key: "allow_private".into(),
             text: format!("{text:?} is not `host:port`: {fault}"),
         }));

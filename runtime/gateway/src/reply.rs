@@ -127,7 +127,7 @@ impl Refusal {
                 action,
                 target,
                 format!("{target} is {why}, which no rule opens"),
-                Some(format!("the operator can lift one destination by name: `allow_private = [\"{target}\"]` under [network]")),
+                Some(format!("the operator can lift one destination by name: `allow_private = [\"{target}\"]` under [gateway]")),
             ),
             Refusal::Head { target, fault } => plain(head_error(fault), "http:request", target, fault.to_string(), head_help(fault)),
             Refusal::Credential { target, fault } => {

@@ -126,6 +126,39 @@ impl Asker {
     }
 }
 
+impl Asker {
+    /// Keeps a record of a refusal of this checkpoint's own.
+    pub(crate) fn record(&self, effect: Effect, path: &Path, denial: &Denial) {
+        let action = self.effect_action(effect, path);
+        self.gate.record_refusal(&self.caller, &action, denial);
+    }
+
+    /// Keeps a record of a permitted program that no table of the box runs.
+    pub(crate) fn record_no_tool(
+        &self,
+        name: &str,
+        args: &[String],
+        cwd: &Path,
+        program: &Path,
+        reason: String,
+    ) {
+        let action = Action::ShellSpawn(Spawn {
+            command: self.command(name, args, cwd),
+            program_path: self.spelling.of(program),
+            credential_reads: Vec::new(),
+        });
+        let denial = Denial {
+            action: SmolStr::new(action.name()),
+            target: action.target(),
+            cause: DenyCause::Enforcement {
+                gate: "no-tool",
+                reason,
+            },
+        };
+        self.gate.record_refusal(&self.caller, &action, &denial);
+    }
+}
+
 /// The line people and agents read.
 pub(crate) fn refusal_text(denial: &Denial) -> String {
     format!("box: {denial}")

@@ -295,9 +295,15 @@ impl Command for Started {
                 permit,
                 program,
                 cwd,
-            }) => match self.run(permit, program, cwd, &ctx).await? {
+            }) => match self.run(permit, program.clone(), cwd.clone(), &ctx).await? {
                 Ok(status) => return Ok(CommandStatus::with_code(status)),
-                Err(refusal) => (126, format!("box: {}: {refusal}", ctx.name)),
+                Err(refusal) => {
+                    if matches!(refusal, ProgramRefusal::NotCovered { .. }) {
+                        let ask = &self.spawner.session.ask;
+                        ask.record_no_tool(ctx.name, ctx.args, &cwd, &program, refusal.to_string());
+                    }
+                    (126, format!("box: {}: {refusal}", ctx.name))
+                }
             },
             Some(Ready::Not { status, text }) => (status, text),
             None => (126, String::new()),

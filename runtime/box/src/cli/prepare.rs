@@ -253,7 +253,17 @@ fn policy(config: &BoxConfig) -> Result<Loaded, Failure> {
         Err(Rejected {
             source,
             diagnostics,
-        }) => Err(rejected(&diagnostics, &source.name, &source.text)),
+        }) => {
+            let mut failure = rejected(&diagnostics, &source.name, &source.text);
+            let unknown = |found: &Diagnostic| found.code.starts_with("unknown-action");
+            if config.servers().next().is_some() && diagnostics.iter().any(unknown) {
+                failure.line.push_str(
+                    "\nhelp: rules about the tools of an MCP server need its schema beside the policy; \
+                     `box policy generate-schema` writes it",
+                );
+            }
+            Err(failure)
+        }
     }
 }
 

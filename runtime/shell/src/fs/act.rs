@@ -306,9 +306,9 @@ impl PolicyFs {
             .map_err(|denial| refuse(refusal_text(&denial)))?;
         if let Some(reason) = self.below_the_floor(effect, target) {
             permit.complete(Outcome::Failed);
-            return Err(refuse(refusal_text(
-                &self.session.ask.floor(effect, path, &reason),
-            )));
+            let denial = self.session.ask.floor(effect, path, &reason);
+            self.session.ask.record(effect, path, &denial);
+            return Err(refuse(refusal_text(&denial)));
         }
         Ok(permit)
     }
