@@ -90,8 +90,13 @@ impl Scene {
 
     /// Both streams without the box's own lines, and the status.
     fn shown(&self, output: &Output) -> String {
-        let text = [output.stdout.as_slice(), &output.stderr].concat();
-        let text = String::from_utf8_lossy(&text).replace(&self.home(), "HOME");
+        // What is said before the workload starts, warnings of the policy among it, is tested elsewhere.
+        let told_all = String::from_utf8_lossy(&output.stderr);
+        let told_agent = told_all
+            .split_once("starting workload\n")
+            .map_or(&*told_all, |(_, rest)| rest);
+        let text = format!("{}{told_agent}", String::from_utf8_lossy(&output.stdout));
+        let text = text.replace(&self.home(), "HOME");
         let lines = text
             .lines()
             .filter(|line| !line.starts_with("box: ") || told(line));

@@ -312,7 +312,7 @@ mod tests {
         unknown field of open: a frame is not of the protocol: unknown field `env`, expected one of `version`, `mode`, `form`, `text`, `name`, `args`, `cwd`
         double field: a frame is not of the protocol: duplicate field `data`
         not base64: a frame is not of the protocol: Invalid symbol 42, offset 0.
-        unknown mode: a frame is not of the protocol: unknown variant `python`, expected `shell`
+        unknown mode: a frame is not of the protocol: unknown variant `perl`, expected one of `shell`, `python`, `mcp`
         unknown signal: a frame is not of the protocol: unknown variant `KILL`, expected one of `INT`, `TERM`, `HUP`
         deep: a frame is not of the protocol: invalid type: sequence, expected variant identifier at line 1 column 1
         server's frame: a frame is not of the protocol: unknown variant `exit`, expected one of `open`, `stdin`, `stdin_eof`, `signal` at line 1 column 14
