@@ -93,6 +93,7 @@ fn item_end(
             .checked_sub(1)
             .filter(|before| *before >= start)
             .and_then(token);
+        let stray = depth == 0 && closes(now).is_some();
         match now {
             Token::Semicolon => break,
             _ if opens(now).is_some() => depth += 1,
@@ -110,7 +111,9 @@ fn item_end(
             .filter(|two| *two >= start)
             .and_then(token);
         begun |= match now {
-            Token::At | Token::ParenClose => false,
+            Token::At => false,
+            // The end of an annotation, unless nothing was open.
+            Token::ParenClose => stray,
             Token::ParenOpen => noted != Some(Token::At),
             Token::Word(_) | Token::Key(_) => before != Some(Token::At) && depth == 0,
             _ => depth == 0 || opens(now).is_some(),

@@ -165,3 +165,17 @@ proptest! {
         }
     }
 }
+
+/// A bracket that closes nothing, left between two rules, is an error of its own.
+#[test]
+fn a_stray_bracket_between_rules_hides_no_error() {
+    for stray in [")", "]", "}", ") )", "} )"] {
+        let source = format!(
+            "permit(principal, action, resource); {stray}\nforbid(principal, action, resource) when {{ 1 / 2 }};"
+        );
+        let errors = parse_policy(&source).errors;
+        let told = |text: &str| errors.iter().any(|error| error.span.text(&source) == text);
+        assert!(told("/"), "{source} {errors:?}");
+        assert!(errors.len() >= 2, "{source} {errors:?}");
+    }
+}
