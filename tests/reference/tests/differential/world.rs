@@ -183,10 +183,12 @@ impl World {
             _ => "",
         };
         let mut text = cap.to_owned();
+        // One kind at least stays without the pin, or it would part the history after all.
+        let spared = random.below(3);
         for (at, kind) in self.kinds.iter().enumerate() {
             let decision = if at == 0 { "decision " } else { "" };
             let outputs = if at == 1 { "...outputs(A), " } else { "" };
-            let pinned = match partial && at == random.below(3) {
+            let pinned = match partial && at != spared && random.chance(60) {
                 true => "pin callerPrincipal: principalType(A) = principal",
                 false => principal.as_str(),
             };
