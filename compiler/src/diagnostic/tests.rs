@@ -310,41 +310,41 @@ fn json_has_places_in_bytes_lines_and_characters() {
     insta::assert_json_snapshot!(to_json(&[diagnostic], &[("p.dw", text)]), @r#"
     [
       {
+        "severity": "error",
         "code": "single-equals",
-        "fix": {
-          "edits": [
-            {
-              "column": 4,
-              "len": 1,
-              "line": 2,
-              "source": "p.dw",
-              "start": 7,
-              "text": "=="
-            }
-          ],
-          "title": "write `==`"
-        },
-        "help": "`=` does not compare.",
+        "message": "Use `==`.",
         "labels": [
           {
-            "column": 4,
+            "source": "p.dw",
+            "start": 7,
             "len": 1,
             "line": 2,
-            "message": "here",
-            "source": "p.dw",
-            "start": 7
+            "column": 4,
+            "message": "here"
           },
           {
-            "column": 1,
+            "source": "p.dw",
+            "start": 0,
             "len": 2,
             "line": 1,
-            "message": "because of this",
-            "source": "p.dw",
-            "start": 0
+            "column": 1,
+            "message": "because of this"
           }
         ],
-        "message": "Use `==`.",
-        "severity": "error"
+        "help": "`=` does not compare.",
+        "fix": {
+          "title": "write `==`",
+          "edits": [
+            {
+              "source": "p.dw",
+              "start": 7,
+              "len": 1,
+              "line": 2,
+              "column": 4,
+              "text": "=="
+            }
+          ]
+        }
       }
     ]
     "#);
@@ -352,20 +352,20 @@ fn json_has_places_in_bytes_lines_and_characters() {
     insta::assert_json_snapshot!(to_json(&[bare], &[("p.dw", text)]), @r#"
     [
       {
+        "severity": "warning",
         "code": "w",
-        "fix": null,
-        "help": null,
+        "message": "Bare.",
         "labels": [
           {
-            "column": 1,
+            "source": "p.dw",
+            "start": 0,
             "len": 0,
             "line": 1,
-            "source": "p.dw",
-            "start": 0
+            "column": 1
           }
         ],
-        "message": "Bare.",
-        "severity": "warning"
+        "help": null,
+        "fix": null
       }
     ]
     "#);
