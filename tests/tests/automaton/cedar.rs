@@ -187,7 +187,7 @@ fn errors_say_what_went_wrong() {
     );
     fails(
         "Some::provider(1) == 1",
-        "no information provider answers for `Some::provider`",
+        "the information provider `Some::provider` gave no answer: it is not declared",
     );
     // An operand that is not reached does no harm.
     assert_eq!(eval("false && context.missing == 1"), Ok(false));
