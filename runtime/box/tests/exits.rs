@@ -1,5 +1,6 @@
 //! Every way out of a box, from outside: the network, Python and an MCP server, each decided by the one policy.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -127,9 +128,9 @@ allow_private = ["localhost:{port}"]
 [mcp.pay]
 type = "stdio"
 command = ["pay-mcp"]
-env = {{ PATH = "{}" }}
+env = {{ PATH = "{}:/usr/bin:/bin" }}
 "#,
-                format!("{}:/usr/bin:/bin", bin.display())
+                bin.display()
             ),
         );
         scene
