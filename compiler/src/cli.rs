@@ -15,7 +15,7 @@ mod replay;
 mod schema;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use dogwood_compiler::compile::Source;
+use dogwood_compiler::compile::{Options, Source};
 use dogwood_compiler::diagnostic::{Style, printable, render, to_json};
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use std::io::Write;
@@ -123,6 +123,26 @@ struct PolicyArgs {
     /// Declarations of information providers (.json); their scripts are looked for beside the file.
     #[arg(long, value_name = "FILE")]
     providers: Option<PathBuf>,
+
+    #[command(flatten)]
+    experiments: Experiments,
+}
+
+/// What may still change.
+#[derive(Args, Clone, Copy, Default)]
+struct Experiments {
+    /// Permit `+`, `-` and `*` inside temporal blocks.
+    #[arg(long)]
+    experimental_arithmetic: bool,
+}
+
+impl Experiments {
+    fn options(self) -> Options {
+        Options {
+            arithmetic: self.experimental_arithmetic,
+            ..Options::default()
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -42,6 +42,8 @@ pub struct EntityData {
     pub attrs: Record,
     #[serde(default)]
     pub parents: Vec<EntityUid>,
+    #[serde(default, skip_serializing_if = "Record::is_empty")]
+    pub tags: Record,
 }
 
 impl RequestPart {

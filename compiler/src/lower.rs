@@ -18,7 +18,6 @@ use crate::providers::{Export, chains, exports, home};
 use crate::schema::{AttrType, EntityType, Service, Type, write};
 use crate::value::EntityUid;
 use dogwood_grammar::Span;
-use dogwood_grammar::ast::Annotation;
 use dogwood_grammar::ast::action_schema::{
     ActionSchemaFile, AttrDecl, DeclKind, Namespace, RecordTy, Ty, TyKind,
 };
@@ -208,16 +207,9 @@ fn annotate(schema: &mut ActionSchemaFile, exports: &[Export]) {
             let full = names.first().map(|name| qualified(&space, &name.text));
             let export = exports.iter().find(|e| Some(&e.exported) == full.as_ref());
             let notes = export.into_iter().flat_map(|export| &export.annotations);
-            decl.annotations = notes.map(|(key, value)| annotation(key, value)).collect();
+            let notes = notes.map(|(key, value)| write::annotation(key, value));
+            decl.annotations.extend(notes);
         }
-    }
-}
-
-fn annotation(key: &str, value: &str) -> Annotation {
-    Annotation {
-        key: write::ident(key),
-        value: Some(write::string(value)),
-        span: Span::default(),
     }
 }
 
@@ -243,7 +235,8 @@ fn widen_by_providers(
         name: write::ident(PROVIDERS_TYPE),
         ty: write::ty_of(TyKind::Record(record)),
     });
-    decl.annotations.push(annotation("dogwood", "providers"));
+    decl.annotations
+        .push(write::annotation("dogwood", "providers"));
     let fields = &lowered.providers;
     let widened: BTreeSet<&EntityUid> = fields.iter().flat_map(|field| &field.actions).collect();
     for namespace in &mut lowered.schema.namespaces {

@@ -16,12 +16,14 @@ mod builtin;
 mod derive;
 mod error;
 pub mod json;
+mod notes;
 mod resolve;
 pub mod write;
 
 pub use builtin::{BOX_ACTIONS, BOX_EVENTS, DEFAULT_EVENTS, box_service, default_events};
 pub use derive::{MAX_FIELDS, MAX_NESTING, check_event_schema, derive};
 pub use error::SchemaError;
+pub use notes::{Annotated, Notes};
 pub use resolve::resolve;
 
 /// The cap on a window where the event schema sets none, in seconds; inclusive.
@@ -44,6 +46,7 @@ pub struct ActionSchema {
     pub actions: IndexMap<EntityUid, ActionDecl>,
     /// The names of the common types, which are written out everywhere else.
     pub common_types: BTreeSet<SmolStr>,
+    pub notes: Notes,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -179,8 +179,7 @@ impl<'t> Reader<'t> {
             }
             let attrs = reader.pairs("}", 1)?;
             let mut parents = Vec::new();
-            let before = reader.at;
-            if reader.word() == Some("in") {
+            if reader.take_word("in") {
                 if !reader.take("[") {
                     return Err(Problem::Expected("`[` and the parents"));
                 }
@@ -188,13 +187,19 @@ impl<'t> Reader<'t> {
                     parents.push(reader.entity()?);
                     Ok(())
                 })?;
-            } else {
-                reader.at = before;
+            }
+            let mut tags = Record::new();
+            if reader.take_word("tags") {
+                if !reader.take("{") {
+                    return Err(Problem::Expected("`{` and the tags"));
+                }
+                tags = reader.tags()?;
             }
             request.entities.push(EntityData {
                 uid,
                 attrs,
                 parents,
+                tags,
             });
             Ok(())
         })
@@ -221,11 +226,34 @@ impl<'t> Reader<'t> {
     }
 
     fn pairs(&mut self, close: &str, depth: usize) -> Read<Record> {
+        self.keyed(close, depth, |reader| {
+            let word = reader.word().map(SmolStr::new);
+            word.ok_or(Problem::Expected("a field name"))
+        })
+    }
+
+    /// Unlike attributes, tags may be called anything.
+    fn tags(&mut self) -> Read<Record> {
+        self.keyed("}", 1, |reader| match reader.string()? {
+            Some(name) => Ok(name),
+            None => {
+                let word = reader.word().map(SmolStr::new);
+                word.ok_or(Problem::Expected("the name of a tag"))
+            }
+        })
+    }
+
+    fn keyed(
+        &mut self,
+        close: &str,
+        depth: usize,
+        key: impl Fn(&mut Self) -> Read<SmolStr>,
+    ) -> Read<Record> {
         let mut record = Record::new();
         self.list(close, |reader| {
             reader.blanks();
             let start = reader.at;
-            let key = SmolStr::new(reader.word().ok_or(Problem::Expected("a field name"))?);
+            let key = key(reader)?;
             if record.contains_key(&key) {
                 reader.at = start;
                 return Err(Problem::RepeatedKey(key));
@@ -386,6 +414,15 @@ impl<'t> Reader<'t> {
         found
     }
 
+    fn take_word(&mut self, word: &str) -> bool {
+        let before = self.at;
+        let found = self.word() == Some(word);
+        if !found {
+            self.at = before;
+        }
+        found
+    }
+
     fn take(&mut self, sign: &str) -> bool {
         self.blanks();
         let found = self.rest().starts_with(sign);
@@ -481,6 +518,30 @@ mod tests {
         );
         assert_eq!(request.context["input"], event.logged["input"]);
         assert_eq!(event.logged["input"].at(&["kg"]), Some(&Value::Int(3)));
+    }
+
+    #[test]
+    fn entities_have_tags() {
+        let event = one(
+            r#"@1 entities(A::"a": {} tags { team: "red", "due date": 3 }, A::"b": { tags: 1 } in [A::"a"] tags {}) A::"x"::k()"#,
+        );
+        let entities = event.request.expect("a request part").entities;
+        let tags: Record = [
+            ("due date".into(), Value::Int(3)),
+            ("team".into(), "red".into()),
+        ]
+        .into();
+        assert_eq!(entities[0].tags, tags);
+        assert_eq!(entities[1].attrs["tags"], Value::Int(1));
+        assert!(entities[1].tags.is_empty());
+        for (tags, problem) in [
+            ("tags { t: 1, \"t\": 2 }", Problem::RepeatedKey("t".into())),
+            ("tags [1]", Problem::Expected("`{` and the tags")),
+            ("tags { 1: 2 }", Problem::Expected("the name of a tag")),
+        ] {
+            let line = format!("@1 entities(A::\"a\": {{}} {tags}) A::\"x\"::k()");
+            assert_eq!(parse_event(&line).map_err(|(_, found)| found), Err(problem));
+        }
     }
 
     #[test]

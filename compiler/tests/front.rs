@@ -12,5 +12,6 @@ mod front {
     mod providers;
     mod schemas;
     mod screen;
+    mod tags;
     mod temporal;
 }

@@ -1,10 +1,10 @@
 //! `dogwood check-parse`: is this well written, whatever it speaks about?
 
 use super::policy::{SchemaUsed, Set};
-use super::{Failure, Format, Outcome, counted, input, print, print_json};
+use super::{Experiments, Failure, Format, Outcome, counted, input, print, print_json};
 use clap::Args;
 use dogwood_compiler::check::leaves;
-use dogwood_compiler::compile::{self, CheckedRule, Options};
+use dogwood_compiler::compile::{self, CheckedRule};
 use dogwood_compiler::diagnostic::tally;
 use dogwood_compiler::providers::{Chain, Providers, chains};
 use dogwood_compiler::schema::Service;
@@ -28,6 +28,9 @@ pub struct CheckParse {
     /// Declarations of information providers (.json), to say which calls have none.
     #[arg(long, value_name = "FILE")]
     providers: Option<PathBuf>,
+
+    #[command(flatten)]
+    experiments: Experiments,
 
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -62,7 +65,7 @@ impl CheckParse {
             texts.push(input::read(path)?);
         }
         let macros = self.macros.as_deref().map(input::read).transpose()?;
-        let parsed = compile::parse_only(&texts, macros.as_ref(), &Options::default());
+        let parsed = compile::parse_only(&texts, macros.as_ref(), &self.experiments.options());
         texts.extend(macros);
         let declared = self.providers.as_deref().map(input::read_providers);
         let declared = match declared.transpose()? {

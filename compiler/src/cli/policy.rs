@@ -51,7 +51,7 @@ impl Set {
     pub fn check(args: &PolicyArgs) -> Result<Set, Failure> {
         let quiet = Options {
             quiet: true,
-            ..Options::default()
+            ..args.experiments.options()
         };
         Set::read(args, &|policies, macros, service| {
             compile::check(policies, macros, service, &quiet)
@@ -61,14 +61,14 @@ impl Set {
     /// The same with the lints: what is correct, but hardly meant.
     pub fn lint(args: &PolicyArgs) -> Result<Set, Failure> {
         Set::read(args, &|policies, macros, service| {
-            compile::check(policies, macros, service, &Options::default())
+            compile::check(policies, macros, service, &args.experiments.options())
         })
     }
 
     /// The same without looking whether the rules fit the schemas.
     pub fn parse(args: &PolicyArgs) -> Result<Set, Failure> {
         Set::read(args, &|policies, macros, _| {
-            compile::parse_only(policies, macros, &Options::default())
+            compile::parse_only(policies, macros, &args.experiments.options())
         })
     }
 

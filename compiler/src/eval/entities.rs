@@ -34,6 +34,14 @@ pub enum EntityError {
         entity: EntityUid,
         name: SmolStr,
     },
+    /// The type of the entity declares no tags.
+    UndeclaredTags {
+        entity: EntityUid,
+    },
+    WrongTagType {
+        entity: EntityUid,
+        name: SmolStr,
+    },
     /// The schema does not let this type be in that one.
     WrongParent {
         entity: EntityUid,
@@ -77,6 +85,12 @@ impl fmt::Display for EntityError {
                     "attribute `{name}` of {entity} has another type than declared"
                 )
             }
+            EntityError::UndeclaredTags { entity } => {
+                write!(f, "{entity} has tags, which its type does not declare")
+            }
+            EntityError::WrongTagType { entity, name } => {
+                write!(f, "tag `{name}` of {entity} has another type than declared")
+            }
             EntityError::WrongParent { entity, parent } => {
                 write!(f, "{entity} cannot be in {parent}")
             }
@@ -96,6 +110,12 @@ pub(crate) struct Entities<'a> {
 impl<'a> Entities<'a> {
     pub fn get(&self, uid: &EntityUid) -> Option<&'a EntityData> {
         self.given.iter().find(|entity| entity.uid == *uid)
+    }
+
+    /// A tag of an entity. A null tag is the same as none.
+    pub fn tag(&self, uid: &EntityUid, name: &str) -> Option<&'a Value> {
+        let value = self.get(uid)?.tags.get(name)?;
+        (*value != Value::Null).then_some(value)
     }
 
     /// Whether an entity is another one or below it.
@@ -195,6 +215,17 @@ fn check_entity(entity: &EntityData, schema: &ActionSchema) -> Result<(), Entity
             return Err(EntityError::WrongParent {
                 entity: uid(),
                 parent: parent.clone(),
+            });
+        }
+    }
+    for (name, value) in &entity.tags {
+        let Some(tag) = &ty.tags else {
+            return Err(EntityError::UndeclaredTags { entity: uid() });
+        };
+        if *value != Value::Null && !conforms(value, tag) {
+            return Err(EntityError::WrongTagType {
+                entity: uid(),
+                name: name.clone(),
             });
         }
     }

@@ -348,18 +348,27 @@ impl<'a> Request<'a> {
                 let (all, wanted) = (target.set()?, arg()?);
                 V::Bool(wanted.set()?.iter().any(|item| has(all, item)))
             }
-            // Decisions come without tags.
             Method::HasTag => {
-                target.entity()?;
-                arg()?.string()?;
-                V::Bool(false)
+                let entity = target.entity()?;
+                V::Bool(self.entities.tag(entity, arg()?.string()?).is_some())
             }
             Method::GetTag => {
-                let entity = target.entity()?.clone();
-                return Err(EvalError::NoTag {
-                    entity,
-                    name: arg()?.string()?.clone(),
-                });
+                let entity = target.entity()?;
+                let name = arg()?.string()?.clone();
+                match self.entities.tag(entity, &name) {
+                    Some(value) => V::of(value)?,
+                    None => {
+                        return Err(match self.entities.get(entity) {
+                            Some(_) => EvalError::NoTag {
+                                entity: entity.clone(),
+                                name,
+                            },
+                            None => EvalError::UnknownEntity {
+                                entity: entity.clone(),
+                            },
+                        });
+                    }
+                }
             }
             Method::LessThan => decimals(i64::lt)?,
             Method::LessThanOrEqual => decimals(i64::le)?,

@@ -6,7 +6,7 @@
 
 use super::error::SchemaError;
 use super::{
-    ActionDecl, ActionSchema, AppliesTo, AttrType, EntityType, Extension, RecordType, Type,
+    ActionDecl, ActionSchema, AppliesTo, AttrType, EntityType, Extension, Notes, RecordType, Type,
 };
 use crate::nearest::nearest;
 use crate::value::EntityUid;
@@ -33,7 +33,10 @@ pub fn resolve(file: &ActionSchemaFile) -> (ActionSchema, Vec<SchemaError>) {
         ..Resolver::default()
     };
     resolver.collect(file);
-    let schema = resolver.schema();
+    let mut schema = resolver.schema();
+    if resolver.errors.is_empty() {
+        schema.notes = Notes::of(file);
+    }
     (schema, resolver.errors)
 }
 

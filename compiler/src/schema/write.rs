@@ -2,7 +2,7 @@
 //!
 //! Common types are written out in a resolved schema, so the tree has none; every name stands in full.
 
-use super::{ActionSchema, AttrType, RecordType, Type};
+use super::{ActionSchema, Annotated, AttrType, RecordType, Type};
 use crate::value::EntityUid;
 use dogwood_grammar::Span;
 use dogwood_grammar::ast::action_schema::{
@@ -16,10 +16,14 @@ use std::collections::BTreeMap;
 
 /// A tree that resolves to this schema.
 pub fn tree(schema: &ActionSchema) -> ActionSchemaFile {
-    let writer = Writer { schema };
     let mut namespaces: BTreeMap<SmolStr, Vec<Decl>> = BTreeMap::new();
     for (name, entity) in &schema.entity_types {
         let (namespace, base) = split(name);
+        let place = Annotated::EntityType(name.clone());
+        let writer = Writer {
+            schema,
+            place: Some(&place),
+        };
         let body = match &entity.choices {
             Some(choices) => EntityBody::Enum(choices.iter().map(|id| string(id)).collect()),
             None => EntityBody::Standard {
@@ -28,19 +32,28 @@ pub fn tree(schema: &ActionSchema) -> ActionSchemaFile {
                     .iter()
                     .map(|parent| self::name(parent))
                     .collect(),
-                attrs: (!entity.attrs.attrs.is_empty()).then(|| writer.record(&entity.attrs)),
-                tags: entity.tags.as_ref().map(|tags| writer.ty(tags)),
+                attrs: (!entity.attrs.attrs.is_empty()).then(|| writer.shape(&entity.attrs)),
+                tags: entity.tags.as_ref().map(|ty| self::ty(schema, ty)),
             },
         };
         let names = vec![ident(base)];
         let decls = namespaces.entry(SmolStr::new(namespace)).or_default();
-        decls.push(decl(DeclKind::Entity { names, body }));
+        let notes = annotations(schema, &place, &[]);
+        decls.push(Decl {
+            annotations: notes,
+            ..decl(DeclKind::Entity { names, body })
+        });
     }
     for (uid, action) in &schema.actions {
+        let place = Annotated::Action(uid.clone());
+        let writer = Writer {
+            schema,
+            place: Some(&place),
+        };
         let applies_to = action.applies_to.as_ref().map(|applies| AppliesTo {
             principals: applies.principals.iter().map(|ty| name(ty)).collect(),
             resources: applies.resources.iter().map(|ty| name(ty)).collect(),
-            context: Some(ty_of(TyKind::Record(writer.record(&applies.context)))),
+            context: Some(ty_of(TyKind::Record(writer.shape(&applies.context)))),
             span: Span::default(),
         });
         let kind = DeclKind::Action {
@@ -49,12 +62,15 @@ pub fn tree(schema: &ActionSchema) -> ActionSchemaFile {
             applies_to,
         };
         let namespace = SmolStr::new(split(&uid.ty).0);
-        namespaces.entry(namespace).or_default().push(decl(kind));
+        namespaces.entry(namespace).or_default().push(Decl {
+            annotations: annotations(schema, &place, &[]),
+            ..decl(kind)
+        });
     }
     let namespaces = namespaces
         .into_iter()
         .map(|(namespace, decls)| Namespace {
-            annotations: Vec::new(),
+            annotations: annotations(schema, &Annotated::Namespace(namespace.clone()), &[]),
             name: (!namespace.is_empty()).then(|| name(&namespace)),
             decls,
             span: Span::default(),
@@ -65,23 +81,35 @@ pub fn tree(schema: &ActionSchema) -> ActionSchemaFile {
 
 /// A type of that schema as a tree.
 pub(crate) fn ty(schema: &ActionSchema, ty: &Type) -> Ty {
-    Writer { schema }.ty(ty)
+    let place = None;
+    Writer { schema, place }.ty(ty, &mut Vec::new())
+}
+
+fn annotations(schema: &ActionSchema, place: &Annotated, path: &[SmolStr]) -> Vec<Annotation> {
+    let notes = schema.notes.at(place, path);
+    notes.map(|(key, value)| annotation(key, value)).collect()
 }
 
 struct Writer<'s> {
     schema: &'s ActionSchema,
+    /// Whose attributes these are, if they have annotations.
+    place: Option<&'s Annotated>,
 }
 
 impl Writer<'_> {
-    fn ty(&self, ty: &Type) -> Ty {
+    fn shape(&self, record: &RecordType) -> RecordTy {
+        self.record(record, &mut Vec::new())
+    }
+
+    fn ty(&self, ty: &Type, path: &mut Vec<SmolStr>) -> Ty {
         ty_of(match ty {
             Type::Bool => self.builtin("Bool"),
             Type::Long => self.builtin("Long"),
             Type::String => self.builtin("String"),
             Type::Ext(extension) => self.builtin(extension.name()),
             Type::Entity(entity) => TyKind::Name(name(entity)),
-            Type::Set(element) => TyKind::Set(Box::new(self.ty(element))),
-            Type::Record(record) => TyKind::Record(self.record(record)),
+            Type::Set(element) => TyKind::Set(Box::new(self.ty(element, path))),
+            Type::Record(record) => TyKind::Record(self.record(record, path)),
         })
     }
 
@@ -99,16 +127,24 @@ impl Writer<'_> {
         })
     }
 
-    fn record(&self, record: &RecordType) -> RecordTy {
-        let attr = |(label, attr): (&SmolStr, &AttrType)| AttrDecl {
-            annotations: Vec::new(),
-            name: string(label),
-            optional: !attr.required,
-            ty: self.ty(&attr.ty),
-            span: Span::default(),
+    fn record(&self, record: &RecordType, path: &mut Vec<SmolStr>) -> RecordTy {
+        let mut attr = |(label, attr): (&SmolStr, &AttrType)| {
+            path.push(label.clone());
+            let notes = self
+                .place
+                .map(|place| annotations(self.schema, place, path));
+            let decl = AttrDecl {
+                annotations: notes.unwrap_or_default(),
+                name: string(label),
+                optional: !attr.required,
+                ty: self.ty(&attr.ty, path),
+                span: Span::default(),
+            };
+            path.pop();
+            decl
         };
         RecordTy {
-            attrs: record.attrs.iter().map(attr).collect(),
+            attrs: record.attrs.iter().map(&mut attr).collect(),
             span: Span::default(),
         }
     }
@@ -146,6 +182,14 @@ pub(crate) fn string(value: &str) -> Str {
 pub(crate) fn name(text: &str) -> Name {
     Name {
         path: text.split("::").map(ident).collect(),
+        span: Span::default(),
+    }
+}
+
+pub(crate) fn annotation(key: &str, value: &str) -> Annotation {
+    Annotation {
+        key: ident(key),
+        value: (!value.is_empty()).then(|| string(value)),
         span: Span::default(),
     }
 }

@@ -253,3 +253,89 @@ fn a_schema_is_made_of_tools() {
     assert_eq!((answer.status, answer.out.as_str()), (2, ""));
     assert!(answer.err.contains("manifest-tools"), "{}", answer.err);
 }
+
+#[test]
+fn lower_keeps_annotations() {
+    let place = Place::new();
+    place.file("p.dw", "@id(\"light\")\n@why(\"a \\\"b\\\"\")\n@bare\npermit (principal, action, resource) when temporal { formerly within 1h Depot::Action::\"move\"::request{} };\n");
+    place.file("d.cedarschema", "@doc(\"yard\")\nnamespace Depot {\n  type In = { @unit(\"kg\") kg: Long };\n  @doc(\"who\") entity Clerk = { @pii home: { @pii street: String } };\n  entity Bay;\n  @doc(\"lift\") action \"move\" appliesTo { principal: [Clerk], resource: [Bay], context: { @doc(\"what\") input: In } };\n}\n");
+    let answer = place.run(&["lower", "p.dw", "--policy-schema", "d.cedarschema"]);
+    assert_eq!(answer.status, 0);
+    insta::assert_snapshot!(answer.out);
+    let json = place.run(&[
+        "lower",
+        "p.dw",
+        "--policy-schema",
+        "d.cedarschema",
+        "--emit",
+        "cedar-json",
+    ]);
+    let json = json.json();
+    assert_eq!(
+        json["Depot"]["annotations"],
+        serde_json::json!({ "doc": "yard" })
+    );
+    let move_ = &json["Depot"]["actions"]["move"];
+    assert_eq!(move_["annotations"]["doc"], "lift");
+    let context = &move_["appliesTo"]["context"]["attributes"];
+    assert_eq!(context["input"]["annotations"]["doc"], "what");
+    let home = &json["Depot"]["entityTypes"]["Clerk"]["shape"]["attributes"]["home"];
+    assert_eq!(home["annotations"]["pii"], "");
+    assert_eq!(home["attributes"]["street"]["annotations"]["pii"], "");
+}
+
+#[test]
+fn arithmetic_in_temporal_blocks_is_an_experiment() {
+    let place = Place::new();
+    place.file("p.dw", "permit (principal, action == Depot::Action::\"move\", resource)\nwhen temporal { exists (k: Long). (Depot::Action::\"move\"::request{ input.kg: k } && k * 2 + 1 > 5) };\n");
+    place.file("d.cedarschema", SCHEMA);
+    let line = |at: u32, kg: u32| {
+        format!(
+            "@{at} scope(principal: Depot::Clerk::\"a\", resource: Depot::Bay::\"b\") request_context(input: {{ kg: {kg} }}) Depot::Action::\"move\"::request(input: {{ kg: {kg} }}, callerPrincipal: Depot::Clerk::\"a\")\n"
+        )
+    };
+    place.file("t.log", line(1, 2) + &line(2, 3));
+    let schema = ["--policy-schema", "d.cedarschema"];
+    let trace = ["--trace", "t.log"];
+    let commands: [(&str, Vec<&str>); 6] = [
+        ("check", schema.to_vec()),
+        ("validate", schema.to_vec()),
+        ("check-parse", Vec::new()),
+        ("lower", schema.to_vec()),
+        ("explain", schema.to_vec()),
+        ("replay", [schema, trace].concat()),
+    ];
+    for (command, more) in commands {
+        let off = [&[command, "p.dw"], more.as_slice()].concat();
+        let answer = place.run(&off);
+        assert_eq!(answer.status, 2, "{command}");
+        assert!(answer.out.contains("[arithmetic-off]"), "{}", answer.out);
+        let on = [off.as_slice(), &["--experimental-arithmetic"]].concat();
+        let answer = place.run(&on);
+        assert_eq!(answer.status, 0, "{command}: {}", answer.out);
+    }
+    let on = [
+        "check",
+        "p.dw",
+        schema[0],
+        schema[1],
+        "--experimental-arithmetic",
+    ];
+    let answer = place.run(&on);
+    assert!(
+        answer.out.contains("warning[experimental-arithmetic]"),
+        "{}",
+        answer.out
+    );
+    let replayed = [
+        &["replay", "p.dw", "--experimental-arithmetic"],
+        &schema[..],
+        &trace[..],
+    ]
+    .concat();
+    let answer = place.run(&replayed);
+    assert_eq!(
+        answer.out,
+        "@1 (time point 0): DENY\n@2 (time point 1): ALLOW  [rules: 0]\n"
+    );
+}

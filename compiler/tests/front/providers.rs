@@ -540,6 +540,7 @@ fn given_attributes_win_over_the_id() {
             ]
             .into(),
             parents: Vec::new(),
+            tags: Default::default(),
         });
     }
     assert!(allows("Who::Is(principal.nick) == \"nan\"", &event));

@@ -515,6 +515,7 @@ fn made(time: i64, action: u8, kind: u8, who: u8, logged: Input, asked: Input, r
             uid: clerk(asks),
             attrs,
             parents: Vec::new(),
+            tags: Record::new(),
         });
     }
     Event {

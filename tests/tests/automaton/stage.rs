@@ -170,6 +170,7 @@ pub fn with_entity(
             uid,
             attrs,
             parents: parents.to_vec(),
+            tags: Record::new(),
         });
     }
     event

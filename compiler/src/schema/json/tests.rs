@@ -59,6 +59,7 @@ fn a_schema_means_what_the_human_syntax_would() {
     let (schema, errors) = resolve(&tree);
     assert_eq!(errors, []);
     insta::assert_snapshot!(print_action_schema(&write::tree(&schema)), @r#"
+    @doc("everything")
     namespace Depot {
       entity Bay = { bay: Depot::Bay, from?: ipaddr, kg: Long, note?: String };
       entity Clerk in [Depot::Team] = { friends: Set<Depot::Clerk>, ok: Bool, rank: Depot::Rank } tags String;

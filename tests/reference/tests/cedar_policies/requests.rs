@@ -150,7 +150,14 @@ impl Asked {
         }
         let parents = ["g", "h"].iter().filter(|_| random.below(3) == 0);
         let parents = parents.map(|id| uid("Group", id)).collect();
-        entity(uid("User", id), attrs, parents)
+        let mut user = entity(uid("User", id), attrs, parents);
+        for tag in ["a", "ann", "b"] {
+            if random.below(3) == 0 {
+                let value = Value::str(random.pick(&["a", "ann"]));
+                user.tags.insert(tag.into(), value);
+            }
+        }
+        user
     }
 
     pub fn event(&self) -> Event {
@@ -186,10 +193,13 @@ impl Asked {
             let attrs = entity.attrs.iter();
             let attrs = attrs.map(|(name, value)| (name.to_string(), cedar_json(value)));
             let parents: Vec<_> = entity.parents.iter().map(uid_json).collect();
+            let tags = entity.tags.iter();
+            let tags = tags.map(|(name, value)| (name.to_string(), cedar_json(value)));
             json!({
                 "uid": uid_json(&entity.uid),
                 "attrs": serde_json::Value::Object(attrs.collect()),
                 "parents": parents,
+                "tags": serde_json::Value::Object(tags.collect()),
             })
         });
         let all = serde_json::Value::Array(all.collect());
@@ -205,6 +215,7 @@ fn entity(uid: EntityUid, attrs: Vec<(&str, Value)>, parents: Vec<EntityUid>) ->
             .map(|(name, value)| (name.into(), value))
             .collect(),
         parents,
+        tags: Record::new(),
     }
 }
 
