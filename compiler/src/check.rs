@@ -16,8 +16,9 @@ mod legality;
 mod problem;
 mod provider;
 mod scope;
-mod vars;
+pub(crate) mod vars;
 
+pub(crate) use guard::is_method;
 pub(crate) use legality::each_cond;
 pub use problem::{Finding, Problem};
 

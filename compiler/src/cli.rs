@@ -5,6 +5,7 @@
 
 mod check;
 mod check_parse;
+mod diff;
 mod explain;
 mod explain_error;
 mod fmt;
@@ -13,11 +14,13 @@ mod lower;
 mod policy;
 mod replay;
 mod schema;
+mod test;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dogwood_compiler::compile::{Options, Source};
 use dogwood_compiler::diagnostic::{Style, printable, render, to_json};
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use dogwood_compiler::suite::record::RecordFault;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,6 +60,13 @@ enum Command {
     /// Check the syntax only; no schema is read.
     #[command(after_help = "Example:\n  dogwood check-parse policy.dw")]
     CheckParse(check_parse::CheckParse),
+
+    /// Say what changed between two versions of a policy, in meaning and not in text.
+    #[command(after_help = "Examples:\n  \
+        dogwood diff old.dw new.dw\n  \
+        dogwood diff old.dw new.dw --traces recorded/ --format json\n\n\
+        A changed rule comes with the shortest trace found on which the two differ.")]
+    Diff(diff::Diff),
 
     /// Say in plain English what each rule does, or why an event was denied.
     #[command(after_help = "Examples:\n  \
@@ -99,10 +109,26 @@ enum Command {
         Each decision is one line: its time, its position in the trace (all events count, from 0), the\n\
         verdict and the rules that determined it. The exit status does not depend on the verdicts.")]
     Replay(replay::Replay),
+
+    /// Run the test files beside policies.
+    #[command(after_help = "Examples:\n  \
+        dogwood test                                       every *.dwtest.toml at and below this folder\n  \
+        dogwood test push.dwtest.toml --coverage\n  \
+        dogwood test --record day.log policy.dw > day.dwtest.toml\n\n\
+        A test lists events in short form, and what the policy should decide:\n\n  \
+        [[test]]\n  \
+        name = \"push waits for the tests\"\n  \
+        events = [\n  \
+        \u{20} { command = \"git push\", expect = \"deny\", by = \"push_after_tests\" },\n  \
+        \u{20} { at = \"+5m\", command = \"run-tests\", status = 0 },\n  \
+        \u{20} { at = \"+1m\", command = \"git push\", expect = \"allow\" },\n  \
+        ]\n\n\
+        Exit status: 0 all pass, 2 one fails or cannot be read.")]
+    Test(test::Test),
 }
 
 /// The policy texts and what they are read against.
-#[derive(Args)]
+#[derive(Args, Default)]
 struct PolicyArgs {
     /// Policy files; `-` is standard input. Several are one policy set.
     #[arg(required = true, value_name = "FILE")]
@@ -180,6 +206,9 @@ enum Failure {
         code: String,
         nearest: Option<&'static str>,
     },
+    /// No test file where one was looked for.
+    NoTests,
+    Record(RecordFault),
     Write(std::io::Error),
     Replace {
         path: String,
@@ -222,6 +251,10 @@ impl Failure {
                 )
             }
             Failure::StdinTwice => "standard input (`-`) can be named only once".to_owned(),
+            Failure::NoTests => {
+                "there is no test file here; their names end in `.dwtest.toml`".to_owned()
+            }
+            Failure::Record(fault) => format!("this trace cannot be a test: {fault}"),
             Failure::Write(error) => format!("cannot write the answer: {error}"),
             Failure::Replace { path, error } => {
                 format!("cannot write {}: {error}", printable(path))
@@ -235,7 +268,9 @@ impl Failure {
             Failure::NotText { .. }
             | Failure::StdinTwice
             | Failure::NoDecision { .. }
-            | Failure::NoSuchCode { .. } => 2,
+            | Failure::NoSuchCode { .. }
+            | Failure::NoTests
+            | Failure::Record(_) => 2,
         }
     }
 }
@@ -245,12 +280,14 @@ pub fn run() -> ExitCode {
     let answer = match cli.command {
         Command::Check(command) => command.run(),
         Command::CheckParse(command) => command.run(),
+        Command::Diff(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::ExplainError(command) => command.run(),
         Command::Fmt(command) => command.run(),
         Command::Lower(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Schema(command) => command.run(),
+        Command::Test(command) => command.run(),
     };
     match answer {
         Ok(Outcome::Accepted) => ExitCode::SUCCESS,

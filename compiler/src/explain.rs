@@ -7,6 +7,7 @@
 mod cedar;
 mod claim;
 pub(crate) mod code;
+mod describe;
 mod noun;
 mod pattern;
 mod permits;
@@ -19,6 +20,7 @@ pub(crate) mod words;
 use crate::grammar::ast::*;
 use crate::schema::Service;
 use claim::Group;
+pub use describe::describe;
 use scene::Scene;
 use serde::Serialize;
 use smol_str::SmolStr;

@@ -8,6 +8,7 @@
 
 pub mod automaton;
 pub mod check;
+pub mod compare;
 pub mod compile;
 pub mod diagnostic;
 pub mod eval;
@@ -23,6 +24,7 @@ pub mod monitor;
 mod nearest;
 pub mod providers;
 pub mod schema;
+pub mod suite;
 pub mod trace;
 pub mod value;
 
