@@ -80,8 +80,12 @@ pub fn load_service(
             found.syntax(&parsed, &text, id);
             let (events, errors) = schema::derive(&parsed.tree, &actions);
             found.schema(&errors, id);
+            let broken = found.all.iter().any(|d| d.severity == Severity::Error);
             for warning in lint::pins(&parsed.tree, &events) {
-                found.add(warning, id);
+                // What could not be read would be taken for what is not there.
+                if !broken {
+                    found.add(warning, id);
+                }
             }
             events
         }
@@ -317,8 +321,21 @@ impl Found {
 
     fn schema(&mut self, errors: &[SchemaError], id: SourceId) {
         for error in errors {
+            // What seems to be missing may be what could not be read.
+            if let SchemaError::EmptyAppliesTo { span, .. } = error
+                && self.unreadable_within(*span, id)
+            {
+                continue;
+            }
             self.add(error.diagnostic(), id);
         }
+    }
+
+    fn unreadable_within(&self, span: Span, id: SourceId) -> bool {
+        let inside = |at: &Span| span.start <= at.start && at.end <= span.end;
+        self.unreadable
+            .iter()
+            .any(|(source, at)| *source == id && inside(at))
     }
 
     /// The tree of an action schema in either syntax.

@@ -9,6 +9,7 @@ mod front {
     mod legality;
     mod lints;
     mod macros;
+    mod pages;
     mod providers;
     mod schemas;
     mod screen;

@@ -144,7 +144,10 @@ pub enum SyntaxErrorKind {
     LateMaxWindow,
     PinOnGroup,
     PinWithoutValue,
-    ValueWithoutPin,
+    ValueWithoutPin {
+        /// Its name.
+        field: Span,
+    },
     SelectorArgument {
         binder: SmolStr,
     },

@@ -163,7 +163,10 @@ pub(crate) fn field(
             cx.error(SyntaxErrorKind::PinOnGroup, pin);
         }
         (Some(pin), None) => cx.error(SyntaxErrorKind::PinWithoutValue, pin.to(name.span)),
-        (None, Some(value)) => cx.error(SyntaxErrorKind::ValueWithoutPin, value.span),
+        (None, Some(value)) => {
+            let field = name.span;
+            cx.error(SyntaxErrorKind::ValueWithoutPin { field }, value.span);
+        }
         _ => {}
     }
     Member::Field(Field {

@@ -15,6 +15,8 @@ mod ty;
 
 pub use operators::literal_of;
 
+pub(crate) use call::is_method;
+
 use super::Report;
 use super::problem::Problem;
 use super::scope::{Scope, check_entity, check_entity_type};

@@ -148,6 +148,7 @@ impl Check<'_> {
             && !listed.contains(&summand.name)
         {
             let name = summand.name.clone();
+            self.excused.insert(name.clone());
             self.report
                 .add(summand.span, Problem::SummandNotListed { name });
         }
@@ -186,7 +187,10 @@ impl Check<'_> {
         let mut declared = Vec::new();
         declared_names(&leaf.body, &mut declared);
         let bound = restricted(&leaf.body);
-        for (at, (name, span)) in open.iter().enumerate() {
+        let open = open
+            .iter()
+            .filter(|(name, _)| !self.excused.contains(*name));
+        for (at, (name, span)) in open.enumerate() {
             let problem = Problem::FreeVariable {
                 name: name.clone(),
                 // Comparing names is quadratic; nobody reads twenty proposals.

@@ -1,10 +1,22 @@
 //! Every code a diagnostic can have, with what it means in one sentence.
 //!
-//! Codes are stable: people search for them. A test holds this list equal to what the phases use.
+//! Codes are stable: people search for them. A test holds this list equal to what the phases use, and a row
+//! without its page does not compile.
 
-/// Code and meaning, sorted by code.
+/// A row of the table makes a code: the row, and its page `pages/CODE.md` beside this file.
+macro_rules! codes {
+    ($(($code:literal, $meaning:literal),)*) => {
+        /// Code and meaning, sorted by code.
+        pub const CODES: &[(&str, &str)] = &[$(($code, $meaning)),*];
+
+        /// Code and page, sorted by code.
+        pub const PAGES: &[(&str, &str)] =
+            &[$(($code, include_str!(concat!("pages/", $code, ".md")))),*];
+    };
+}
+
 #[rustfmt::skip]
-pub const CODES: &[(&str, &str)] = &[
+codes! {
     ("absent-unequal", "`!=` compares something that may be absent, and is false where it is."),
     ("action-is", "`is` tests the type of an entity; an action is named with `==` or `in`."),
     ("action-slot", "A rule's action cannot be left open as `?action`."),
@@ -69,7 +81,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("missing-clause-word", "A condition lacks its `when` or `unless`."),
     ("missing-dot", "The `.` behind the variables of `exists` or `for` is missing."),
     ("missing-event-kind", "A predicate names an action, but not which kind of event."),
-    ("missing-key", "An object of a JSON file lacks a key it needs."),
+    ("missing-key", "An object or table lacks a key it needs."),
     ("missing-semicolon", "A rule, macro or declaration lacks its `;`."),
     ("missing-unit", "A window has an amount without a unit."),
     ("missing-window", "An operator that looks back does not say how far."),
@@ -133,6 +145,12 @@ pub const CODES: &[(&str, &str)] = &[
     ("temporal-in-macro", "The body of a `def cedar` macro has a temporal block."),
     ("temporal-let", "A temporal condition has a `let`; values are named with `exists`."),
     ("temporal-or", "A temporal condition has `||`; it is written with `!` and `&&`, or as two rules."),
+    ("test-case-word", "A test uses a word that a row of its table does not have."),
+    ("test-nothing-decided", "A test expects a verdict of an event at which nothing is decided."),
+    ("test-policy", "A test file does not lead to the policy it tests."),
+    ("test-rule", "A test expects a rule that the policy does not have."),
+    ("test-syntax", "A test file is not TOML."),
+    ("test-time", "A test has a time that cannot be read, or that runs backwards."),
     ("too-deep", "The text nests more than 200 levels deep."),
     ("too-many-fields", "The event schema gives the actions too many fields in all."),
     ("trace", "A line of a trace cannot be read."),
@@ -158,7 +176,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("unknown-event", "The event schema derives no such event for the action."),
     ("unknown-field", "The event has no such field."),
     ("unknown-function", "There is no such function or `def cedar` macro."),
-    ("unknown-key", "An object of a JSON file has a key that means nothing there."),
+    ("unknown-key", "An object or table has a key that means nothing there."),
     ("unknown-macro", "There is no such temporal macro."),
     ("unknown-method", "There is no such method."),
     ("unknown-param-type", "A type of a provider does not exist."),
@@ -185,10 +203,10 @@ pub const CODES: &[(&str, &str)] = &[
     ("wrong-argument-count", "A macro is given too many or too few arguments."),
     ("wrong-arity", "A function or method is given too many or too few arguments."),
     ("wrong-macro-kind", "A macro stands where macros of another kind belong."),
-    ("wrong-shape", "A value of a JSON file has another shape than its place needs."),
+    ("wrong-shape", "A value of a JSON or test file has another shape than its place needs."),
     ("zero-max-window", "`max_window` is nothing."),
     ("zero-window", "A window is nothing."),
-];
+}
 
 /// What a code means.
 pub fn meaning(code: &str) -> Option<&'static str> {

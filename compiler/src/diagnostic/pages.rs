@@ -1,49 +1,13 @@
 //! The pages `dogwood explain-error` shows: why, and a wrong and a right example.
 //!
-//! A test checks every example: the wrong one is told its code, the right one is not.
+//! A page is plain text with indented examples under headings. `Wrong:` and `Right:` stand before a policy,
+//! `Wrong event schema:` and the like before another kind of file; files under `With this …:` go with both.
+//! A test checks every example: the wrong one is told its code, the right one nothing.
 
 /// Code and page, sorted by code.
-pub const PAGES: &[(&str, &str)] = &[
-    ("absent-unequal", include_str!("pages/absent-unequal.md")),
-    (
-        "attempt-as-precondition",
-        include_str!("pages/attempt-as-precondition.md"),
-    ),
-    (
-        "cap-counts-itself",
-        include_str!("pages/cap-counts-itself.md"),
-    ),
-    ("duplicate-id", include_str!("pages/duplicate-id.md")),
-    (
-        "forbid-without-permit",
-        include_str!("pages/forbid-without-permit.md"),
-    ),
-    (
-        "impossible-scope",
-        include_str!("pages/impossible-scope.md"),
-    ),
-    ("never-now", include_str!("pages/never-now.md")),
-    ("open-metadata", include_str!("pages/open-metadata.md")),
-    ("partial-pin", include_str!("pages/partial-pin.md")),
-    ("positive-since", include_str!("pages/positive-since.md")),
-    ("self-match", include_str!("pages/self-match.md")),
-    ("shadowed-rule", include_str!("pages/shadowed-rule.md")),
-    (
-        "temporal-bypassed",
-        include_str!("pages/temporal-bypassed.md"),
-    ),
-    ("unbounded-read", include_str!("pages/unbounded-read.md")),
-    ("unknown-code", include_str!("pages/unknown-code.md")),
-    (
-        "unreachable-prerequisite",
-        include_str!("pages/unreachable-prerequisite.md"),
-    ),
-    ("value-counted", include_str!("pages/value-counted.md")),
-    ("window-too-long", include_str!("pages/window-too-long.md")),
-    ("zero-window", include_str!("pages/zero-window.md")),
-];
+pub use super::codes::PAGES;
 
-/// The page of a code, if it has one.
+/// The page of a code, if there is such a code.
 pub fn page(code: &str) -> Option<&'static str> {
     let at = PAGES.binary_search_by_key(&code, |(name, _)| name).ok()?;
     PAGES.get(at).map(|(_, page)| *page)

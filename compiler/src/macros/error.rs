@@ -1,5 +1,6 @@
 //! What can be wrong with a macro or with a call of one, and how it is said.
 
+use crate::check::is_method;
 use dogwood_grammar::Span;
 use dogwood_grammar::diagnostic::Diagnostic;
 use smol_str::SmolStr;
@@ -166,6 +167,12 @@ impl MacroError {
                 nearest,
                 "declare it with `def temporal`",
             ),
+            UnknownFunction { name, .. } if is_method(name) => Diagnostic::error(
+                "unknown-function",
+                span,
+                format!("there is no function or macro `{name}`"),
+            )
+            .help(format!("`{name}` is a method: write `….{name}(…)`, with what it asks in front")),
             UnknownFunction { name, nearest } => unknown(
                 "unknown-function",
                 span,
@@ -260,7 +267,7 @@ impl MacroError {
                 span,
                 format!("`${name}` is a fresh name, which only a macro body can have"),
             )
-            .fix(format!("write `{name}`"), span, name.as_str()),
+            .fix(format!("change to `{name}`"), span, name.as_str()),
             TooDeep { limit } => Diagnostic::error(
                 "expansion-too-deep",
                 span,

@@ -85,8 +85,10 @@ impl ManifestError {
             NotATool { found } => error(
                 "manifest-tools",
                 format!("a tool is an object, but this is {found}"),
-            ),
-            NoName => error("manifest-tools", "this tool has no `name`".to_owned()),
+            )
+            .help("as in `{ \"name\": \"search\", \"inputSchema\": { \"type\": \"object\" } }`"),
+            NoName => error("manifest-tools", "this tool has no `name`".to_owned())
+                .help("an action is called by the name of its tool"),
             NoInput { tool } => error(
                 "manifest-tools",
                 format!("the tool `{tool}` has no `inputSchema`"),
@@ -109,11 +111,13 @@ impl ManifestError {
             RepeatedChoice { choice } => error(
                 "duplicate-declaration",
                 format!("the value `{choice}` is listed twice"),
-            ),
+            )
+            .help("keep one of them"),
             EmptyUnion { key } => error(
                 "manifest-schema",
                 format!("`{key}` lists no schema, so no value could be given"),
-            ),
+            )
+            .help(format!("list at least one schema, or remove `{key}`")),
             ListOfItems => error(
                 "manifest-schema",
                 "`items` is one schema for all elements, not a list".to_owned(),
@@ -141,7 +145,8 @@ impl ManifestError {
                 "duplicate-declaration",
                 format!("`{name}` is declared twice"),
             )
-            .also(*first, "first declared here"),
+            .also(*first, "first declared here")
+            .help("keep one of them"),
             NameTaken { name, first } => {
                 let found = error(
                     "duplicate-declaration",
@@ -156,11 +161,13 @@ impl ManifestError {
             TooDeep { limit } => error(
                 "type-too-deep",
                 format!("schemas are nested more than {limit} deep here"),
-            ),
+            )
+            .help("flatten the objects of the tool"),
             TooLarge { limit } => error(
                 "types-too-large",
                 format!("the schema of this manifest has more than {limit} parts"),
-            ),
+            )
+            .help("make the schema of fewer tools"),
         }
     }
 }

@@ -192,6 +192,8 @@ fn mistakes_are_named_where_they_stand() {
       │
     1 │ [{ "inputSchema": {} }, { "name": "a" }, 3]
       │  ^
+      │
+      = help: an action is called by the name of its tool
 
     error[manifest-tools]: the tool `a` has no `inputSchema`
       ┌─ tools.json:1:35
@@ -206,6 +208,8 @@ fn mistakes_are_named_where_they_stand() {
       │
     1 │ [{ "inputSchema": {} }, { "name": "a" }, 3]
       │                                          ^
+      │
+      = help: as in `{ "name": "search", "inputSchema": { "type": "object" } }`
     "#);
     insta::assert_snapshot!(refused(r##"[
   { "name": "a", "inputSchema": { "type": "object", "properties": {

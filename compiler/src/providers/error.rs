@@ -123,7 +123,8 @@ impl DeclarationError {
             P::WrongShape { wanted, found } => error(
                 "wrong-shape",
                 format!("{wanted} is needed here, but this is {found}"),
-            ),
+            )
+            .label(format!("expected {wanted}")),
             P::MissingKey { of, key } if of.is_empty() => {
                 error("missing-key", format!("this type lacks its `{key}`"))
                     .help("as in `{ \"paramType\": \"string\" }`")
@@ -145,7 +146,8 @@ impl DeclarationError {
                 Some(nearest),
             ),
             P::Repeated { name, first } => error("duplicate", format!("`{name}` is given twice"))
-                .also(*first, "first given here"),
+                .also(*first, "first given here")
+                .help("keep one of them"),
             P::NoProviders => warning("no-providers", "this file declares no provider".to_owned())
                 .help("providers are declared under `\"availableProviders\"`"),
             P::ProviderName { name } => warning(
@@ -181,15 +183,17 @@ impl DeclarationError {
             P::KeyOnEntity { key } => error(
                 "provider-type",
                 format!("an entity does not take `{key}`; it is known by its id only"),
-            ),
+            )
+            .help(format!("remove `{key}`")),
             P::EntityTypeElsewhere => error(
                 "provider-type",
                 "`entityType` belongs to `\"paramType\": \"entity\"` only".to_owned(),
-            ),
-            P::UnqualifiedEntity { name } => error(
-                "provider-type",
-                format!("`{name}` must be written with its namespace, as in `Ns::Type`"),
-            ),
+            )
+            .help("remove it, or make the type an entity"),
+            P::UnqualifiedEntity { name } => {
+                error("provider-type", format!("`{name}` lacks its namespace"))
+                    .help(format!("write it in full, as in `Ns::{name}`"))
+            }
             P::UndeclaredOutput { name, nearest } => self.meant(
                 error(
                     "unknown-entity-type",
@@ -197,10 +201,10 @@ impl DeclarationError {
                 ),
                 nearest.as_ref(),
             ),
-            P::EnumKey { name } => error(
-                "unknown-key",
-                format!("an enumerated type takes `enum` and `annotations` only, not `{name}`"),
-            ),
+            P::EnumKey { name } => {
+                error("unknown-key", format!("an enumerated type has no `{name}`"))
+                    .help("its keys are `enum` and `annotations`")
+            }
             P::EnumName { name } => error(
                 "entity-type-name",
                 format!("`{name}` cannot be the name of an entity type"),
@@ -209,7 +213,8 @@ impl DeclarationError {
             P::ReservedNamespace { name } => error(
                 "reserved-name",
                 format!("`{name}` is in the reserved namespace `__cedar`"),
-            ),
+            )
+            .help("declare it in the namespace of a provider of this file"),
             P::UnqualifiedEnum { name } => error(
                 "entity-type-name",
                 format!("`{name}` needs the namespace of the provider that gives it"),
@@ -256,7 +261,8 @@ impl DeclarationError {
             P::ScriptOrFile => error(
                 "script-source",
                 "a script is given either as `script` or as `scriptFile`".to_owned(),
-            ),
+            )
+            .help("give one of the two: the script itself, or the name of a file beside this one"),
             P::ScriptFile { name, why } => error(
                 "script-source",
                 format!("the script `{name}` cannot be read: {why}"),
@@ -265,7 +271,8 @@ impl DeclarationError {
             P::Script { error: found } => error(
                 "script-error",
                 format!("this script cannot be run: {found}"),
-            ),
+            )
+            .help("lines and positions are those of the script itself"),
             P::NoFunction { name, takes } => {
                 let params: Vec<String> = (0..*takes)
                     .map(|n| char::from(b'a' + (n % 26) as u8).to_string())

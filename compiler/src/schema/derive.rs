@@ -119,6 +119,8 @@ impl Deriver<'_> {
             let required = present && attr.required;
             match &attr.ty {
                 Type::Record(inner) => self.record(inner, required, at, path),
+                // One wide record fills an event as well as many small ones.
+                _ if self.full(at, &[]) => {}
                 ty => {
                     let field = FieldType::Declared {
                         ty: ty.clone(),

@@ -333,9 +333,16 @@ impl<'a> Resolver<'a> {
             .values()
             .map(|a| (a.uid.clone(), a.parents.clone()))
             .collect();
+        // Of each cycle its first action; the others only come round to it.
+        let mut told: BTreeMap<EntityUid, BTreeSet<EntityUid>> = BTreeMap::new();
         for (uid, action) in &mut schema.actions {
             action.ancestors = closure(uid, &parents);
-            if action.ancestors.contains(uid) {
+            let groups = action.ancestors.iter();
+            let known = groups
+                .filter_map(|group| told.get(group))
+                .any(|ancestors| ancestors.contains(uid));
+            if action.ancestors.contains(uid) && !known {
+                told.insert(uid.clone(), action.ancestors.clone());
                 let span = self
                     .declared
                     .actions

@@ -1,10 +1,9 @@
 //! Warnings about rules that are correct, but hardly mean what their author thinks.
 
-use super::screen::{apply, draw, said, source};
-use dogwood_compiler::compile::{self, Options, load_service};
-use dogwood_compiler::diagnostic::pages::PAGES;
+use super::screen::{apply, draw, source};
+use dogwood_compiler::compile::{self, Options};
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
-use dogwood_compiler::schema::{BOX_ACTIONS, Service, box_service};
+use dogwood_compiler::schema::{Service, box_service};
 
 pub fn warnings(policy: &str, service: &Service) -> Vec<Diagnostic> {
     let checked = compile::check(
@@ -16,12 +15,6 @@ pub fn warnings(policy: &str, service: &Service) -> Vec<Diagnostic> {
     checked.map_or_else(|all| all, |checked| checked.diagnostics)
 }
 
-fn schema_warnings(events: &str) -> Vec<Diagnostic> {
-    let actions = source("actions.cedarschema", BOX_ACTIONS);
-    let events = source("events.dwschema", events);
-    load_service(Some(&actions), Some(&events)).map_or_else(|all| all, |(_, warnings)| warnings)
-}
-
 fn codes(said: &[Diagnostic]) -> Vec<&'static str> {
     said.iter().map(|diagnostic| diagnostic.code).collect()
 }
@@ -30,67 +23,6 @@ fn codes(said: &[Diagnostic]) -> Vec<&'static str> {
 fn fires(policy: &str, expected: &[&str]) {
     let said = warnings(policy, &box_service());
     assert_eq!(codes(&said), expected, "\n{}", draw(policy, &said));
-}
-
-/// The indented block behind a heading of a page.
-fn example(page: &str, heading: &str) -> String {
-    let (_, rest) = page.split_once(heading).unwrap_or_default();
-    rest.lines()
-        .skip_while(|line| line.is_empty())
-        .take_while(|line| line.is_empty() || line.starts_with("    "))
-        .map(|line| format!("{}\n", line.trim_start_matches("    ")))
-        .collect::<String>()
-        .trim()
-        .to_owned()
-        + "\n"
-}
-
-fn said_of(code: &str, text: &str) -> Vec<Diagnostic> {
-    match code {
-        "partial-pin" => schema_warnings(text),
-        _ => warnings(text, &box_service()),
-    }
-}
-
-#[test]
-fn every_page_has_an_example_that_is_told_the_code_and_one_that_is_not() {
-    assert!(PAGES.is_sorted_by(|a, b| a.0 < b.0));
-    let mut screens = String::new();
-    for (code, page) in PAGES {
-        let wrong = example(page, "Wrong:");
-        let right = example(page, "Right:");
-        let said = said_of(code, &wrong);
-        assert_eq!(
-            codes(&said),
-            [*code],
-            "{code}, wrong: {}",
-            draw(&wrong, &said)
-        );
-        let left = said_of(code, &right);
-        assert!(left.is_empty(), "{code}, right: {}", draw(&right, &left));
-        let name = match *code {
-            "partial-pin" => vec![
-                ("actions.cedarschema", BOX_ACTIONS),
-                ("events.dwschema", wrong.as_str()),
-            ],
-            _ => vec![("policy.dw", wrong.as_str())],
-        };
-        screens += &dogwood_compiler::diagnostic::render(
-            &said,
-            &name,
-            dogwood_compiler::diagnostic::Style::Plain,
-        );
-        for diagnostic in &said {
-            if let Some(fix) = &diagnostic.fix {
-                let mended = apply(&wrong, fix);
-                let left = said_of(code, &mended);
-                assert!(left.is_empty(), "{code}, mended: {}", draw(&mended, &left));
-                screens += &format!("fix: {}\n", fix.title);
-            }
-        }
-        screens.push('\n');
-    }
-    said!(screens);
 }
 
 #[test]

@@ -40,6 +40,11 @@ const METHODS: [&str; 25] = [
     "in",
 ];
 
+/// Whether the language has a method of that name.
+pub(crate) fn is_method(name: &str) -> bool {
+    METHODS.contains(&name)
+}
+
 impl<'s> Guard<'_, 's> {
     /// `decimal("1.5")` and its like.
     pub(super) fn call(

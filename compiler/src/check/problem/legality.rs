@@ -51,13 +51,14 @@ impl Finding {
                 self.too_early(name, *early, *later, *reordered, source)
             }
             Problem::ArithmeticOff => self
-                .error("arithmetic-off", "arithmetic inside `temporal { … }` is not yet supported")
-                .help("it is an experiment; switch it on, or compare the values without it"),
+                .error("arithmetic-off", "arithmetic inside `temporal { … }` is switched off")
+                .help("it is an experiment: switch it on with `--experimental-arithmetic`, or compare the values without it"),
             _ => Diagnostic::warning(
                 "experimental-arithmetic",
                 self.span,
                 "arithmetic inside `temporal { … }` is an experiment and may change",
-            ),
+            )
+            .help("compare the values without it where that is possible"),
         }
     }
 

@@ -189,20 +189,23 @@ impl Finding {
                 .help("narrow the head of the rule to one of the types"),
             Problem::UnknownMethod { name, nearest } => {
                 let found = self.error("unknown-method", format!("there is no method `{name}`"));
-                self.propose(found, nearest.as_ref().map(ToString::to_string), || None)
+                self.propose(found, nearest.as_ref().map(ToString::to_string), || {
+                    Some("`dogwood explain-error unknown-method` lists the methods".to_owned())
+                })
             }
             Problem::Template { name } => self
                 .error(
                     "template-slot",
                     format!("`?{name}` makes this a template, which a policy cannot be"),
                 )
-                .help("name the entity"),
+                .help("name the entity, or leave the variable bare"),
             Problem::DuplicateAnnotation { name, first } => Diagnostic::warning(
                 "duplicate-annotation",
                 self.span,
                 format!("this rule has two annotations `@{name}`; only the last one counts"),
             )
-            .also(*first, "this one is ignored"),
+            .also(*first, "this one is ignored")
+            .help("keep one of them"),
             // Said by the other parts.
             _ => self.never(),
         }

@@ -27,16 +27,20 @@ impl Finding {
                     "never-true",
                     format!("{of} never has an attribute `{name}`"),
                 );
-                self.propose(found, nearest.as_ref().map(ToString::to_string), || None)
+                self.propose(found, nearest.as_ref().map(ToString::to_string), || {
+                    Some("remove the test, or narrow the head of the rule to what has it".to_owned())
+                })
             }
             Problem::NeverIs { wanted } => warning(
                 "never-true",
                 format!("for no request of this rule is this a `{wanted}`"),
-            ),
+            )
+            .help("remove the test, or change the head of the rule"),
             Problem::NeverTagged { of } => warning("never-true", format!("{of} has no tags"))
                 .help("tags are declared with `tags` behind the entity type in the action schema"),
             Problem::NeverEqual { left, right } => {
                 warning("never-equal", format!("{left} never equals {right}"))
+                    .help("the comparison is the same for every request; compare with a value of the same type")
             }
             Problem::NeverIn { left, right } => {
                 warning("never-true", format!("a `{left}` is never in a `{right}`")).help(
@@ -47,7 +51,8 @@ impl Finding {
             _ => warning(
                 "never-applies",
                 "no request can meet this condition, so the rule does nothing".to_owned(),
-            ),
+            )
+            .help("mend the condition, or remove the rule"),
         }
     }
 }

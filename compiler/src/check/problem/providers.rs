@@ -20,16 +20,18 @@ impl Finding {
                     })
                 })
             }
-            Problem::ProviderArity { of, wanted, found } => self.error(
-                "wrong-arity",
-                format!(
-                    "`{of}` takes {}, not {found}",
-                    match wanted {
-                        1 => "1 argument".to_owned(),
-                        n => format!("{n} arguments"),
-                    }
-                ),
-            ),
+            Problem::ProviderArity { of, wanted, found } => self
+                .error(
+                    "wrong-arity",
+                    format!(
+                        "`{of}` takes {}, not {found}",
+                        match wanted {
+                            1 => "1 argument".to_owned(),
+                            n => format!("{n} arguments"),
+                        }
+                    ),
+                )
+                .help("its arguments are declared in the file of the providers"),
             Problem::ProviderArgument => self
                 .error(
                     "provider-argument",
@@ -88,10 +90,12 @@ impl Finding {
                 name,
                 wanted,
                 found,
-            } => self.error(
-                "type-mismatch",
-                format!("`{name}` takes {wanted}, but what is before it gives {found}"),
-            ),
+            } => self
+                .error(
+                    "type-mismatch",
+                    format!("`{name}` takes {wanted}, but what is before it gives {found}"),
+                )
+                .help("each method of a chain takes what the one before it gives"),
             // Said by the other parts.
             _ => self.never(),
         }

@@ -32,6 +32,7 @@ impl Finding {
                 .help("`<`, `<=`, `>` and `>=` compare whole numbers; use `==` or `!=` for the rest"),
             Problem::NotNumber { found } => {
                 self.error("type-mismatch", format!("arithmetic needs Longs, but this is {found}"))
+                    .help("whole numbers have `+`, `-` and `*`; decimals have none")
             }
             Problem::NotTimepoint { name, found } => self
                 .error("type-mismatch", format!("`tp` needs a Timepoint, but `{name}` is {found}"))
@@ -90,7 +91,7 @@ impl Finding {
                      declaration of the provider, and always give it"
                 )),
             Problem::UnguardedTag { guard, condition } => {
-                let found = self.error("unguarded-tag", "the entity may not have this tag");
+                let found = self.error("unguarded-tag", "the entity may be without this tag");
                 guarded(found, guard.as_deref(), *condition)
             }
             Problem::NoTags { of } => self
