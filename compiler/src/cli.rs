@@ -12,6 +12,7 @@ mod fmt;
 mod input;
 mod lower;
 mod policy;
+mod repl;
 mod replay;
 mod schema;
 mod test;
@@ -109,6 +110,12 @@ enum Command {
         Each decision is one line: its time, its position in the trace (all events count, from 0), the\n\
         verdict and the rules that determined it. The exit status does not depend on the verdicts.")]
     Replay(replay::Replay),
+
+    /// Feed events by hand, and see each verdict and why.
+    #[command(after_help = "Examples:\n  \
+        dogwood repl policy.dw\n  \
+        printf '$ git push\\n' | dogwood repl policy.dw")]
+    Repl(repl::Repl),
 
     /// Run the test files beside policies.
     #[command(after_help = "Examples:\n  \
@@ -285,6 +292,7 @@ pub fn run() -> ExitCode {
         Command::ExplainError(command) => command.run(),
         Command::Fmt(command) => command.run(),
         Command::Lower(command) => command.run(),
+        Command::Repl(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Schema(command) => command.run(),
         Command::Test(command) => command.run(),

@@ -220,6 +220,11 @@ pub(crate) fn field(words: &[&str]) -> String {
     }
 }
 
+/// The name of an action as people say it: without the namespace of a box.
+pub fn short_name(action: &crate::value::EntityUid) -> String {
+    action_name(&action.ty, &action.id)
+}
+
 /// `shell:spawn` for a Box action, `payments::charge` for one of another namespace.
 pub(crate) fn action_name(ty: &str, id: &str) -> String {
     let namespace = ty

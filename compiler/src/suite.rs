@@ -8,7 +8,7 @@
 //! A step writes down what matters about an event; the schema supplies the rest. Nothing here touches files or
 //! clocks: time in a test is what the test says.
 
-mod command;
+pub(crate) mod command;
 pub mod coverage;
 mod fill;
 mod plain;
@@ -19,9 +19,9 @@ mod table;
 mod time;
 
 pub use plain::Plain;
-pub use read::{Header, header, read};
+pub use read::{Header, START, STEP, header, read, single};
 pub use run::{CaseOutcome, Failure, Mismatch, run};
-pub use time::text as span_text;
+pub use time::{span as read_span, text as span_text};
 
 use crate::event::Event;
 use crate::grammar::Span;

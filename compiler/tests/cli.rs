@@ -5,6 +5,7 @@
 mod cli {
     mod commands;
     mod comparing;
+    mod dialogue;
     mod testing;
 }
 

@@ -2,6 +2,7 @@
 
 use super::action_name;
 use crate::event::Event;
+use crate::suite::command;
 use crate::value::{Record, Value};
 
 /// `shell:spawn::response{ input.program: "git", output.status: 0 }`: the input and the output, without the
@@ -10,7 +11,7 @@ pub fn describe(event: &Event) -> String {
     let mut fields = Vec::new();
     for (group, always) in [("input", false), ("output", true)] {
         if let Some(Value::Object(record)) = event.logged.get(group) {
-            leaves(group, record, always, &mut fields);
+            leaves(group, &unsaid(record), always, &mut fields);
         }
     }
     let name = action_name(&event.action.ty, &event.action.id);
@@ -19,6 +20,17 @@ pub fn describe(event: &Event) -> String {
     } else {
         format!("{name}::{}{{ {} }}", event.kind, fields.join(", "))
     }
+}
+
+/// Without what the command line says by itself.
+fn unsaid(record: &Record) -> Record {
+    let said = match record.get("command") {
+        Some(Value::String(line)) => command::input(line).unwrap_or_default(),
+        _ => Record::new(),
+    };
+    let mut rest = record.clone();
+    rest.retain(|name, value| name == "command" || said.get(name) != Some(value));
+    rest
 }
 
 fn leaves(path: &str, record: &Record, always: bool, out: &mut Vec<String>) {

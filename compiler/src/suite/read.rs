@@ -2,8 +2,8 @@
 
 mod step;
 
-use super::Case;
 use super::table::{parse, plain, substituted, unknown, wrong};
+use super::{Case, Step};
 use crate::grammar::Span;
 use crate::grammar::ast::Str;
 use crate::grammar::diagnostic::Diagnostic;
@@ -11,6 +11,7 @@ use crate::json::{Json, JsonKind, Member};
 use crate::schema::Service;
 use std::collections::BTreeSet;
 use step::Steps;
+pub use step::{START, STEP};
 
 /// What a test file says of itself before its tests: paths are relative to its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,6 +101,34 @@ pub fn read(
         Ok(cases)
     } else {
         Err(reader.problems)
+    }
+}
+
+/// One event as a line of a test has it, without its braces, at a time and after so many requests. The text the
+/// diagnostics are about comes with them.
+pub fn single(
+    line: &str,
+    service: &Service,
+    rules: &BTreeSet<String>,
+    now: i64,
+    requests: u32,
+) -> Result<Step, (String, Vec<Diagnostic>)> {
+    let text = format!("event = {{ {line} }}\n");
+    let fail = |problems| (text.clone(), problems);
+    let root = parse(&text).map_err(|problem| fail(vec![problem]))?;
+    let mut reader = Reader {
+        service,
+        rules,
+        defaults: None,
+        problems: Vec::new(),
+    };
+    let event = root.get("event").cloned();
+    let mut steps = Steps::new(&mut reader, None)
+        .from(now, requests)
+        .read(event.as_slice());
+    match steps.pop() {
+        Some(step) if reader.problems.is_empty() => Ok(step),
+        _ => Err(fail(reader.problems)),
     }
 }
 

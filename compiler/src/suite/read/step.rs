@@ -16,7 +16,8 @@ use crate::schema::{ActionDecl, EventId, RecordType, Type};
 use crate::value::{EntityUid, Record, Value};
 use smol_str::SmolStr;
 
-const STEP: &[&str] = &[
+/// The keys of an event.
+pub const STEP: &[&str] = &[
     "at",
     "action",
     "kind",
@@ -66,6 +67,13 @@ impl<'a, 'r> Steps<'a, 'r> {
             events: 0,
             requests: 0,
         }
+    }
+
+    /// Goes on at a later time, after so many requests.
+    pub fn from(mut self, now: i64, requests: u32) -> Steps<'a, 'r> {
+        self.now = now;
+        self.requests = requests;
+        self
     }
 
     pub fn read(mut self, events: &[Json]) -> Vec<Step> {
