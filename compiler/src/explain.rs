@@ -4,6 +4,7 @@
 //! aloud, the same for two spellings of one rule as far as their trees agree. Nothing is left out: what
 //! has no wording is shown as code.
 
+mod cause;
 mod cedar;
 mod claim;
 pub(crate) mod code;
@@ -19,6 +20,7 @@ pub(crate) mod words;
 
 use crate::grammar::ast::*;
 use crate::schema::Service;
+pub use cause::{Cause, Change, cause, changes};
 use claim::Group;
 pub use describe::describe;
 use scene::Scene;
