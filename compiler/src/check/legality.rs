@@ -148,9 +148,10 @@ impl Check<'_> {
             && !listed.contains(&summand.name)
         {
             let name = summand.name.clone();
+            let first = aggregate.binders.first().map(|binder| binder.span);
             self.excused.insert(name.clone());
             self.report
-                .add(summand.span, Problem::SummandNotListed { name });
+                .add(summand.span, Problem::SummandNotListed { name, first });
         }
         let used = free(&aggregate.body);
         let bound = restricted(&aggregate.body);

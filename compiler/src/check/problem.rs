@@ -36,6 +36,8 @@ pub enum Problem {
     },
     SummandNotListed {
         name: SmolStr,
+        /// The first of the list.
+        first: Option<Span>,
     },
     FreeVariable {
         name: SmolStr,

@@ -2,7 +2,7 @@
 //!
 //! How a page marks its examples is said in `diagnostic/pages.rs`.
 
-use super::screen::{apply, said, source};
+use super::screen::{apply, said, source, uniform_text, ununiform};
 use dogwood_compiler::compile::{self, Options, Source, load_service};
 use dogwood_compiler::diagnostic::pages::PAGES;
 use dogwood_compiler::diagnostic::{Style, codes, render};
@@ -242,43 +242,16 @@ impl Faults {
         }
     }
 
-    /// Said in one way: a lower-case beginning, no full stop, one sentence; and what to do.
+    /// Said in one way, and with what to do.
     fn uniform(&mut self, said: &Diagnostic) {
-        let mut all = vec![&said.message, &said.label];
-        all.extend(&said.help);
-        all.extend(said.fix.as_ref().map(|fix| &fix.title));
-        all.extend(said.labels.iter().map(|label| &label.text));
-        for text in all {
-            self.uniform_text(said.code, text);
+        for fault in ununiform(said) {
+            self.unless(false, said.code, fault);
         }
         let help = said.help.is_some() || said.fix.is_some() || !said.label.is_empty();
         self.unless(
             help || said.code == "syntax",
             said.code,
             format!("no help: {}", said.message),
-        );
-    }
-
-    fn uniform_text(&mut self, code: &str, text: &str) {
-        let mut letters = text.chars();
-        let capital = letters.next().is_some_and(char::is_uppercase);
-        let acronym = letters.next().is_some_and(char::is_uppercase);
-        self.unless(
-            !capital || acronym,
-            code,
-            format!("begins with a capital: {text}"),
-        );
-        self.unless(
-            !text.ends_with('.'),
-            code,
-            format!("ends with a full stop: {text}"),
-        );
-        // Code in backticks has its own punctuation.
-        let prose: String = text.split('`').step_by(2).collect();
-        self.unless(
-            !prose.contains(". "),
-            code,
-            format!("two sentences: {text}"),
         );
     }
 }
@@ -331,7 +304,7 @@ fn wrong_by_program(code: &str, files: &Files, faults: &mut Faults) -> String {
             .strip_prefix("error[")
             .and_then(|rest| rest.split_once("]: "));
         for text in help.into_iter().chain(message.map(|(_, message)| message)) {
-            faults.uniform_text(code, text);
+            faults.unless(uniform_text(text), code, format!("another style: {text}"));
         }
     }
     format!("{drawn}\n")

@@ -82,6 +82,26 @@ pub fn diagnostics(policy: &str, service: &Service) -> Vec<Diagnostic> {
     }
 }
 
+/// One style for everything that is said: a lower-case beginning, no full stop, one sentence.
+pub fn uniform_text(text: &str) -> bool {
+    let mut letters = text.chars();
+    let capital = letters.next().is_some_and(char::is_uppercase);
+    let acronym = letters.next().is_some_and(char::is_uppercase);
+    // Code in backticks has its own punctuation.
+    let prose: String = text.split('`').step_by(2).collect();
+    (!capital || acronym) && !text.ends_with('.') && !prose.contains(". ")
+}
+
+/// The texts of a message that are in another style.
+pub fn ununiform(said: &Diagnostic) -> Vec<String> {
+    let mut all = vec![&said.message, &said.label];
+    all.extend(&said.help);
+    all.extend(said.fix.as_ref().map(|fix| &fix.title));
+    all.extend(said.labels.iter().map(|label| &label.text));
+    let other = all.into_iter().filter(|text| !uniform_text(text));
+    other.map(|text| format!("another style: {text}")).collect()
+}
+
 pub fn in_box(policy: &str) -> String {
     screen(policy, &box_service())
 }
@@ -124,6 +144,10 @@ pub fn screen(policy: &str, service: &Service) -> String {
 pub fn draw(text: &str, said: &[Diagnostic]) -> String {
     if said.is_empty() {
         return "nothing to say".to_owned();
+    }
+    for diagnostic in said {
+        let other = ununiform(diagnostic);
+        assert!(other.is_empty(), "{}: {other:?}", diagnostic.code);
     }
     render(said, &[("policy.dw", text)], Style::Plain)
 }

@@ -24,6 +24,14 @@ impl SyntaxError {
             Kind::IntegerRange => say("integer-range", "this number does not fit 64 bits").help(
                 "numbers go from -9223372036854775808 to 9223372036854775807",
             ),
+            Kind::Unexpected { expected } if is_field(expected) && ["=", "=="].contains(&text) => {
+                say("syntax", "a field is matched with `:`").fix("change to `:`", self.span, ":")
+            }
+            Kind::Unexpected { expected } if is_field(expected) && compares(text) => {
+                say("syntax", &format!("a field is matched with `:`, not compared with `{text}`")).help(format!(
+                    "give its value a name and compare that: `exists (x: Long). (…{{ field: x }} && x {text} …)`"
+                ))
+            }
             Kind::Unexpected { expected } if text.is_empty() => {
                 say("syntax", &format!("expected {}", listed(expected)))
             }
@@ -323,8 +331,16 @@ impl SyntaxError {
                 say("call-of-non-name", &format!("`{name}` cannot be called"))
                     .help("only the name of a macro can be: `count_within(…)`")
             }
-            Kind::DecimalArgument => say("decimal-literal", "`decimal` takes one string literal")
-                .help("write `decimal(\"1.5\")`"),
+            Kind::DecimalArgument => {
+                let found = say("decimal-literal", "`decimal` takes one string literal")
+                    .help("write `decimal(\"1.5\")`");
+                let number = text
+                    .strip_prefix("decimal(")
+                    .and_then(|rest| rest.strip_suffix(')'))
+                    .filter(|number| number.chars().all(|c| c.is_ascii_digit()))
+                    .map(|number| format!("decimal(\"{number}.0\")"));
+                self.rename(found, number.as_deref())
+            }
             _ => self.schema_message(source),
         }
     }
@@ -432,6 +448,15 @@ impl SyntaxError {
             None => found,
         }
     }
+}
+
+/// What may follow the name of a field in a predicate.
+fn is_field(expected: &[Expected]) -> bool {
+    expected == [Expected::Text("."), Expected::Text(":")]
+}
+
+fn compares(text: &str) -> bool {
+    ["!=", "<", "<=", ">", ">="].contains(&text)
 }
 
 fn foreign(span: Span, text: &str) -> Diagnostic {

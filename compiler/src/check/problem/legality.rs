@@ -30,9 +30,17 @@ impl Finding {
                 } else {
                     "remove the `exists`, or use the variable"
                 }),
-            Problem::SummandNotListed { name } => self
+            Problem::SummandNotListed { name, first } => {
+                let found = self
                 .error("summand-not-listed", format!("`{name}` is summed, but is not in the `for` list"))
-                .help(format!("write `for ({name}: Long), …`")),
+                .help(format!("write `for ({name}: Long), …`"));
+                let listed = format!("({name}: Long), ");
+                // Where a macro made the list, it is not in the text.
+                match first.filter(|first| first.text(source).starts_with('(')) {
+                    Some(first) => found.fix("add it to the list", before(first), listed),
+                    None => found,
+                }
+            }
             Problem::FreeVariable { name, nearest, ty, wrap } => {
                 let found = self.error("free-variable", format!("`{name}` is not declared"));
                 match (nearest, wrap) {
