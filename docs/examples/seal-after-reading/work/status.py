@@ -1,0 +1,2 @@
+reply = fetch("https://api.example.test/status")
+print("HTTP", reply["status"])
