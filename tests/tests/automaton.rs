@@ -2,6 +2,7 @@
 //! by example.
 
 mod automaton {
+    pub mod causes;
     pub mod cedar;
     pub mod equivalence;
     pub mod examples;
