@@ -1,0 +1,2 @@
+//! A language server for Dogwood.
+#![forbid(unsafe_code)]
