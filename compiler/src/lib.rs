@@ -22,6 +22,7 @@ pub mod macros;
 pub mod mcp_schema;
 pub mod monitor;
 mod nearest;
+pub mod project;
 pub mod providers;
 pub mod schema;
 pub mod suite;

@@ -21,6 +21,7 @@ mod span;
 mod structure;
 mod temporal;
 mod token;
+mod tokens;
 mod tree;
 mod trivia;
 
@@ -29,6 +30,8 @@ pub use error::{Expected, SyntaxError, SyntaxErrorKind};
 pub use event_schema::parse_event_schema;
 pub use policy::{parse_condition, parse_expr, parse_policy};
 pub use span::Span;
+pub use token::Language;
+pub use tokens::{Piece, TokenKind, statements, tokens};
 pub use trivia::{Trivia, TriviaKind, TriviaPiece};
 
 /// What reading a text gives. There is always a tree; it stands for the text only where there are

@@ -8,8 +8,9 @@ use crate::span::Span;
 use crate::trivia::{Trivia, TriviaKind, TriviaPiece};
 use logos::Logos;
 
+/// Which of the three languages a text is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Language {
+pub enum Language {
     Policy,
     ActionSchema,
     EventSchema,

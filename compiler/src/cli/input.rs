@@ -3,6 +3,7 @@
 use super::Failure;
 use dogwood_compiler::compile::Source;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use dogwood_compiler::project::{self, Files};
 use dogwood_compiler::providers::{Providers, load_providers};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -77,15 +78,33 @@ pub fn only_one_stdin<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(
 
 /// The nearest `box.toml` at or above the directory of a policy file.
 pub fn nearest_box(policy: &Path) -> Option<PathBuf> {
-    let start = if policy == Path::new("-") {
+    let folder = if policy == Path::new("-") {
         std::env::current_dir().ok()?
     } else {
         policy.canonicalize().ok()?.parent()?.to_path_buf()
     };
-    start
-        .ancestors()
-        .map(|dir| dir.join("box.toml"))
-        .find(|file| file.is_file())
+    project::nearest_box(&folder, &OnDisk)
+}
+
+/// The file system as it is.
+pub struct OnDisk;
+
+impl Files for OnDisk {
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    fn list(&self, folder: &Path) -> Vec<PathBuf> {
+        let here = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        let entries = std::fs::read_dir(here).into_iter().flatten().flatten();
+        entries
+            .map(|entry| folder.join(entry.file_name()))
+            .collect()
+    }
 }
 
 /// Writes a file anew. Whoever reads it meanwhile sees the old text or the new one, not a part of it.

@@ -21,13 +21,24 @@ pub fn parse(text: &str) -> Result<Json, Diagnostic> {
             .span()
             .map_or(Span::at(0), |span| Span::new(span.start, span.end));
         let message = format!("this is not TOML: {}", error.message());
-        return Err(Diagnostic::error("test-syntax", at, message));
+        return Err(Diagnostic::error("test-syntax", at, message).help(
+            "a test file is TOML; strings stand in quotes, and a test begins with `[[test]]`",
+        ));
     }
     let whole = Span::new(0, text.len());
     Ok(Json {
         kind: table(root.get_ref(), 0),
         span: whole,
     })
+}
+
+/// As much of the tree of a file as can be read, whatever is wrong with it.
+pub fn outline(text: &str) -> Json {
+    let (root, _) = DeTable::parse_recoverable(text);
+    Json {
+        kind: table(root.get_ref(), 0),
+        span: Span::new(0, text.len()),
+    }
 }
 
 fn table(table: &DeTable<'_>, depth: usize) -> JsonKind {
@@ -165,7 +176,7 @@ pub fn unknown(key: &Str, place: &str, accepted: &[&str]) -> Diagnostic {
         .help(format!("accepted here: {}", listed.join(", ")));
     match nearest(name, &known) {
         Some(near) => problem.label(format!("did you mean `{near}`?")).fix(
-            format!("rename it to `{near}`"),
+            format!("change to `{near}`"),
             key.span,
             near.as_str(),
         ),
