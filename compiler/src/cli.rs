@@ -74,7 +74,8 @@ enum Command {
         dogwood explain policy.dw\n  \
         dogwood explain policy.dw --format json\n  \
         dogwood explain policy.dw --trace day.log          why was the last denial?\n  \
-        dogwood explain policy.dw --trace day.log --at 12  why was event 12 decided so?")]
+        dogwood explain policy.dw --trace day.log --at 12  why was event 12 decided so?\n  \
+        dogwood explain policy.dw --trace day.log --html   the whole trace, drawn")]
     Explain(explain::Explain),
 
     /// Say what the code of an error or warning means.
@@ -350,6 +351,24 @@ impl<'t> Findings<'t> {
     fn json(&self) -> serde_json::Value {
         to_json(self.diagnostics, &self.texts)
     }
+}
+
+/// Text inside XML or HTML; a control character that XML cannot hold becomes its picture.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// `1 rule`, `3 rules`.

@@ -15,5 +15,6 @@ mod vocabulary;
 
 pub use normal::normal;
 pub use pairs::{Pair, PairKind, pairs};
+pub(crate) use search::slim;
 pub use search::{Bounds, Difference, Search, search};
 pub use vocabulary::{Vocabulary, vocabulary};

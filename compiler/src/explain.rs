@@ -29,7 +29,7 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 use std::fmt;
 pub use why::{NamedRule, why};
-pub use witness::{Seen, Witness};
+pub use witness::{Seen, Witness, wait as spoken_span};
 
 /// One rule, explained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

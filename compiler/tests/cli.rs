@@ -6,6 +6,8 @@ mod cli {
     mod commands;
     mod comparing;
     mod dialogue;
+    mod explaining;
+    mod surface;
     mod testing;
 }
 

@@ -1,16 +1,20 @@
 //! `dogwood explain`: what each rule says in plain English, or why one event of a trace was decided so.
 
+mod page;
+mod verdict;
+
 use super::policy::Set;
-use super::replay::{error, line, read_trace};
+use super::replay::read_trace;
 use super::{Failure, Format, Outcome, PolicyArgs, input, print, print_json};
-use clap::Args;
-use dogwood_compiler::compile::CheckedRule;
+use clap::{Args, ValueEnum};
+use dogwood_compiler::compile::{CheckedRule, Source};
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
-use dogwood_compiler::explain::{NamedRule, Witness, explain, why};
-use dogwood_compiler::monitor::{self, Config, Decision, Monitor};
+use dogwood_compiler::explain::explain;
+use dogwood_compiler::grammar::print::print_rule;
 use serde_json::json;
 use std::path::PathBuf;
+use verdict::Verdict;
 
 #[derive(Args)]
 pub struct Explain {
@@ -25,24 +29,56 @@ pub struct Explain {
     #[arg(long, value_name = "N", requires = "trace")]
     at: Option<usize>,
 
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    /// Explain the last denial of the trace; what happens without --at.
+    #[arg(long, requires = "trace", conflicts_with = "at")]
+    last_deny: bool,
+
+    /// Print a page that draws the whole trace, with every verdict explained.
+    #[arg(long, requires = "trace", conflicts_with_all = ["at", "last_deny", "format"])]
+    html: bool,
+
+    /// Show each rule with its macros written out.
+    #[arg(long, conflicts_with = "trace")]
+    expand: bool,
+
+    #[arg(long, value_enum, default_value_t = Shape::Human)]
+    format: Shape,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Shape {
+    Human,
+    Json,
+    Markdown,
+}
+
+impl Shape {
+    /// Where errors go as JSON, or drawn.
+    fn format(self) -> Format {
+        match self {
+            Shape::Json => Format::Json,
+            Shape::Human | Shape::Markdown => Format::Human,
+        }
+    }
 }
 
 impl Explain {
     pub fn run(self) -> Result<Outcome, Failure> {
         self.policy.only_one_stdin(self.trace.as_deref())?;
-        let set = Set::check(&self.policy)?;
+        let set = match self.trace {
+            None => Set::check_or_parse(&self.policy)?,
+            Some(_) => Set::check(&self.policy)?,
+        };
         let trace = self.trace.as_deref().map(input::read).transpose()?;
-        let rules = match set.rules_or_reject(self.format)? {
+        let rules = match set.rules_or_reject(self.format.format())? {
             Ok(rules) => rules,
             Err(outcome) => return Ok(outcome),
         };
         let Some(trace) = trace else {
             return self.rules(&set, rules);
         };
-        match read_trace(&trace, self.format)? {
-            Ok(events) => self.verdict(&set, rules, &events),
+        match read_trace(&trace, self.format.format())? {
+            Ok(events) => self.verdict(&set, rules, &trace, &events),
             Err(outcome) => Ok(outcome),
         }
     }
@@ -53,18 +89,33 @@ impl Explain {
             .map(|rule| explain(&rule.rule, rule.index, set.place(rule), &set.service))
             .collect();
         match self.format {
-            Format::Human => {
+            Shape::Human => {
                 let mut parts: Vec<String> = explained
                     .iter()
-                    .map(|rule| printable(&rule.to_string()).into_owned())
+                    .zip(rules)
+                    .map(|(said, rule)| {
+                        let mut part = printable(&said.to_string()).into_owned();
+                        if self.expand {
+                            for line in print_rule(&rule.rule).lines() {
+                                part.push_str(&format!("    {}\n", printable(line)));
+                            }
+                        }
+                        part
+                    })
                     .collect();
                 let any_permit = explained.iter().any(|rule| rule.effect == "permit");
                 parts.push(closing(explained.is_empty(), any_permit).to_owned());
                 print(&parts.join("\n"))?;
             }
-            Format::Json => {
-                print_json(&json!({ "schema": set.schema.text(), "rules": explained }))?;
+            Shape::Json => {
+                let mut said = json!({ "schema": set.schema.text(), "rules": explained });
+                if self.expand {
+                    let written = rules.iter().map(|rule| print_rule(&rule.rule));
+                    said["expanded"] = written.collect::<Vec<_>>().into();
+                }
+                print_json(&said)?;
             }
+            Shape::Markdown => print(&verdict::rules_markdown(set, rules, self.expand))?,
         }
         Ok(Outcome::Accepted)
     }
@@ -73,102 +124,31 @@ impl Explain {
         &self,
         set: &Set,
         rules: &[CheckedRule],
+        trace: &Source,
         events: &[Event],
     ) -> Result<Outcome, Failure> {
         let (policy, named) = set.compiled(rules);
-        let lateness = monitor::lateness(events);
-        let at = match self.at {
-            Some(at) => Some(at),
-            None => {
-                let decisions = monitor::replay(policy.clone(), events);
-                decisions
-                    .iter()
-                    .rev()
-                    .find(|(_, _, d)| !d.allowed())
-                    .map(|(at, ..)| *at)
-            }
-        };
-        let Some(at) = at else {
+        if self.html {
+            let title = format!("{} under the policy", trace.name);
+            print(&page::page(set, rules, &policy, &named, events, &title))?;
+            return Ok(Outcome::Accepted);
+        }
+        let Some(at) = verdict::wanted(&policy, events, self.at) else {
             match self.format {
-                Format::Human => print("No request of this trace is denied.\n")?,
-                Format::Json => print_json(&json!({ "verdict": null }))?,
+                Shape::Json => print_json(&json!({ "verdict": null }))?,
+                _ => print("No request of this trace is denied.\n")?,
             }
             return Ok(Outcome::Accepted);
         };
-        // Never late: the lateness is that of this very trace.
-        let mut monitor = Monitor::new(policy, Config { lateness });
-        let mut decided = None;
-        for event in events.iter().take(at.saturating_add(1)) {
-            decided = monitor
-                .step(event)
-                .ok()
-                .flatten()
-                .map(|decision| (event, decision));
-        }
-        let Some((event, decision)) = decided.filter(|_| at < events.len()) else {
-            return Err(Failure::NoDecision {
-                at,
-                events: events.len(),
-            });
-        };
-        let witnesses = why(&named, &monitor, event, &decision);
+        let found = Verdict::at(&policy, rules, &named, events, at)
+            .ok_or_else(|| verdict::none_at(at, events))?;
         match self.format {
-            Format::Human => print(&told(at, event, &decision, &named, &witnesses))?,
-            Format::Json => {
-                let names = |rules: &[usize]| -> Vec<&str> {
-                    rules
-                        .iter()
-                        .filter_map(|rule| named.get(*rule))
-                        .map(|rule| rule.name.as_str())
-                        .collect()
-                };
-                let why: Vec<String> = witnesses.iter().map(Witness::to_string).collect();
-                let errors: Vec<String> = decision.errors.iter().map(error).collect();
-                print_json(&json!({
-                    "index": at,
-                    "timestamp": event.time,
-                    "verdict": if decision.allowed() { "allow" } else { "deny" },
-                    "determining_rules": decision.rules,
-                    "rules": names(&decision.rules),
-                    "errors": errors,
-                    "why": why,
-                }))?;
-            }
+            Shape::Human => print(&found.text())?,
+            Shape::Json => print_json(&found.json())?,
+            Shape::Markdown => print(&found.markdown())?,
         }
         Ok(Outcome::Accepted)
     }
-}
-
-fn told(
-    at: usize,
-    event: &Event,
-    decision: &Decision,
-    named: &[NamedRule],
-    why: &[Witness],
-) -> String {
-    let mut out = line(at, event.time, decision);
-    let rules: Vec<&str> = decision
-        .rules
-        .iter()
-        .filter_map(|rule| named.get(*rule))
-        .map(|rule| rule.name.as_str())
-        .collect();
-    if !rules.is_empty() {
-        let by = if decision.allowed() {
-            "permitted"
-        } else {
-            "forbidden"
-        };
-        out.push_str(&format!("  {by} by {}\n", printable(&rules.join(", "))));
-    }
-    // The line above has the errors already.
-    for witness in why
-        .iter()
-        .filter(|witness| !matches!(witness, Witness::Broken { .. }))
-    {
-        out.push_str(&format!("  {}\n", printable(&witness.to_string())));
-    }
-    out
 }
 
 /// What holds beside the rules.

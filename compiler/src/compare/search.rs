@@ -133,24 +133,36 @@ pub fn search(
 fn smaller(found: Difference, old: &Arc<Policy>, new: &Arc<Policy>) -> Difference {
     let mut best = found;
     for at in 0..best.events.len() {
-        let Some(event) = best.events.get(at) else {
+        let Some(event) = best.events.get(at).cloned() else {
             continue;
         };
-        let action = event.action.clone();
-        for field in fields(event) {
-            let optional = may_be_absent(new, &action, &field);
-            for value in [None, Some(Value::str(""))] {
-                let mut events = best.events.clone();
-                let Some(event) = events.get_mut(at) else {
-                    continue;
-                };
-                if !change(event, &field, value, optional) {
-                    continue;
-                }
-                if let Some(difference) = differ(events, old, new) {
+        let mut events = best.events.clone();
+        slim(&event, new, &mut |slimmer| {
+            if let Some(place) = events.get_mut(at) {
+                place.clone_from(slimmer);
+            }
+            match differ(events.clone(), old, new) {
+                Some(difference) => {
                     best = difference;
-                    break;
+                    true
                 }
+                None => false,
+            }
+        });
+    }
+    best
+}
+
+/// The event with as few fields of its input as `holds` allows: each is left out or made plain if that holds.
+pub(crate) fn slim(event: &Event, policy: &Policy, holds: &mut dyn FnMut(&Event) -> bool) -> Event {
+    let mut best = event.clone();
+    for field in fields(event) {
+        let optional = may_be_absent(policy, &event.action, &field);
+        for value in [None, Some(Value::str(""))] {
+            let mut slimmer = best.clone();
+            if change(&mut slimmer, &field, value, optional) && holds(&slimmer) {
+                best = slimmer;
+                break;
             }
         }
     }

@@ -5,7 +5,8 @@
 //! failure-inducing input", 2002). So removing every event that is not named keeps the decision, and removing
 //! any one that is named does not.
 
-use crate::compare::vocabulary;
+use super::describe;
+use crate::compare::{slim, vocabulary};
 use crate::compile::CheckedRule;
 use crate::event::Event;
 use crate::monitor::{Config, Decision, Monitor, Policy, lateness};
@@ -158,14 +159,18 @@ pub fn changes(policy: &Arc<Policy>, rules: &[CheckedRule], events: &[Event]) ->
         .filter(|rule| rule.targets.is_empty() || rule.targets.contains(&request.action));
     let words = vocabulary(concerned, policy.service());
     let allowed = |monitor: &Monitor, request: &Event| monitor.decide_only(request).allowed();
-    let mut happened = words.events.iter().filter(|template| template.history);
-    let after = happened.find_map(|template| {
+    let happened = words.events.iter().filter(|template| template.history);
+    let turns = |event: &Event| {
+        let mut monitor = before.clone();
+        monitor.step(event).is_ok() && allowed(&monitor, request)
+    };
+    let turning = happened.filter_map(|template| {
         let mut event = alike(&template.event, request);
         event.time = request.time;
-        let mut monitor = before.clone();
-        monitor.step(&event).ok()?;
-        allowed(&monitor, request).then_some(event)
+        turns(&event).then(|| slim(&event, policy, &mut |slimmer| turns(slimmer)))
     });
+    // The one that says least.
+    let after = turning.min_by_key(|event| describe(event).len());
     found.extend(after.map(|event| Change::After(Box::new(event))));
     let mut tried = BTreeSet::new();
     let with = words

@@ -38,7 +38,7 @@ impl Fill<'_> {
                 );
                 problem = match nearest(name, ty.attrs.keys()) {
                     Some(near) => problem.label(format!("did you mean `{near}`?")).fix(
-                        format!("rename it to `{near}`"),
+                        format!("change to `{near}`"),
                         member.key.span,
                         near.as_str(),
                     ),

@@ -1,6 +1,6 @@
 //! Coverage of policies by tests: as text, JSON, lcov and a page.
 
-use super::report::escaped;
+use super::super::escaped;
 use super::{Covered, FileOutcome, counted, line, shown};
 use dogwood_compiler::suite::coverage::{Part, PartKind};
 use serde_json::{Value, json};

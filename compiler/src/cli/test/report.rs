@@ -1,5 +1,6 @@
 //! What the tests found, as text, JSON and JUnit XML.
 
+use super::super::escaped;
 use super::{FileOutcome, Findings, counted, shown};
 use dogwood_compiler::suite::CaseOutcome;
 use serde_json::{Value, json};
@@ -138,23 +139,5 @@ pub fn junit(outcomes: &[FileOutcome]) -> String {
         out.push_str("  </testsuite>\n");
     }
     out.push_str("</testsuites>\n");
-    out
-}
-
-/// Text inside XML or HTML; a control character that XML cannot hold becomes its picture.
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
     out
 }

@@ -138,7 +138,8 @@ impl<'a, 'r> Steps<'a, 'r> {
                 "test-nothing-decided",
                 expected.span,
                 format!("nothing is decided at a `{kind}` event, so nothing can be expected of it"),
-            );
+            )
+            .help("expect a verdict of a request; an event of this kind only happened");
             self.refuse(problem);
         }
         let context = self.context(node, &action, &input);
@@ -217,7 +218,8 @@ impl<'a, 'r> Steps<'a, 'r> {
                 "test-time",
                 at.span,
                 "this time is before that of the event above",
-            )),
+            )
+            .help("put the events in order of time")),
             None => self.refuse(
                 Diagnostic::error("test-time", at.span, "this is not a time")
                     .help("write `\"+5m\"` for five minutes after the event above, or seconds since the start: `at = 300`"),
@@ -314,7 +316,7 @@ impl<'a, 'r> Steps<'a, 'r> {
                 );
                 self.refuse(match nearest(text, &names) {
                     Some(near) => problem.label(format!("did you mean `{near}`?")).fix(
-                        format!("change it to `{near}`"),
+                        format!("change to `{near}`"),
                         named.span,
                         format!("{:?}", near.as_str()),
                     ),
@@ -736,7 +738,7 @@ impl<'a, 'r> Steps<'a, 'r> {
                 );
                 self.refuse(match nearest(name, &known) {
                     Some(near) => problem.label(format!("did you mean `{near}`?")).fix(
-                        format!("change it to `{near}`"),
+                        format!("change to `{near}`"),
                         item.span,
                         format!("{:?}", near.as_str()),
                     ),
