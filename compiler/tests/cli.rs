@@ -349,11 +349,11 @@ fn explain_speaks_english_or_json() {
 
     place.file("policy.dw", BAD);
     let answer = place.run(&["explain", "policy.dw"]);
-    assert_eq!(answer.status, 2);
+    assert_eq!((answer.status, answer.out.as_str()), (2, ""));
     assert!(
-        answer.out.contains("error[unknown-action]"),
+        answer.err.contains("error[unknown-action]"),
         "{}",
-        answer.out
+        answer.err
     );
 }
 
@@ -433,8 +433,9 @@ fn replay_rejects_what_it_cannot_read() {
         ),
     );
     let answer = place.run(&["replay", "policy.dw", "--trace", "day.log"]);
-    assert_eq!(answer.status, 2);
-    insta::assert_snapshot!(answer.out, @r#"
+    assert_eq!((answer.status, answer.out.as_str()), (2, ""));
+    insta::assert_snapshot!(answer.err, @r#"
+    schema: built-in Box schema
     error[trace]: expected `::`
       ┌─ day.log:2:13
       │
@@ -471,9 +472,9 @@ fn replay_rejects_what_it_cannot_read() {
     place.file("policy.dw", BAD);
     let answer = place.run(&["replay", "policy.dw", "--trace", "day.log"]);
     assert!(
-        answer.status == 2 && answer.out.contains("unknown-action"),
+        answer.status == 2 && answer.err.contains("unknown-action"),
         "{}",
-        answer.out
+        answer.err
     );
 }
 

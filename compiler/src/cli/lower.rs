@@ -7,13 +7,14 @@ use dogwood_compiler::grammar::print::lay_out_action_schema;
 use dogwood_compiler::lower::{self, Lowered};
 use dogwood_compiler::schema::write::to_json;
 use serde_json::{Value, json};
+use smol_str::SmolStr;
 
 #[derive(Args)]
 pub struct Lower {
     #[command(flatten)]
     policy: PolicyArgs,
 
-    /// What to print.
+    /// What to print; JSON has everything.
     #[arg(long, value_enum, default_value_t = Emit::Both)]
     emit: Emit,
 
@@ -44,17 +45,17 @@ impl Lower {
             Ok(lowered) => lowered,
             Err(errors) => {
                 set.diagnostics = errors.iter().map(|error| error.diagnostic()).collect();
-                set.print_verdict(self.format, 0, false)?;
-                return Ok(Outcome::Rejected);
+                return set.reject(self.format);
             }
         };
-        if !lowered.self_contained() {
+        // JSON says it itself.
+        if self.format == Format::Human && !lowered.self_contained() {
             remark(&note(&lowered));
         }
         let answer = Answer::new(&lowered);
         match self.format {
             Format::Human => print(&answer.text(self.emit))?,
-            Format::Json => print_json(&answer.json(&lowered, self.emit))?,
+            Format::Json => print_json(&answer.json(&lowered))?,
         }
         Ok(Outcome::Accepted)
     }
@@ -106,21 +107,14 @@ impl Answer {
         }
     }
 
-    /// What was not asked for is `null`.
-    fn json(&self, lowered: &Lowered, emit: Emit) -> Value {
-        let asked = |which: &[Emit], value: Value| {
-            if which.contains(&emit) {
-                value
-            } else {
-                Value::Null
-            }
-        };
+    /// Everything, whatever was asked for: whoever reads it takes what it needs.
+    fn json(&self, lowered: &Lowered) -> Value {
         let actions = |actions: &[dogwood_compiler::value::EntityUid]| -> Vec<String> {
             actions.iter().map(ToString::to_string).collect()
         };
-        let temporal: Vec<Value> = lowered
-            .temporal
-            .iter()
+        let temporal = lowered.temporal.iter();
+        let blocks: Vec<Value> = temporal
+            .clone()
             .map(|field| {
                 json!({
                     "name": field.name,
@@ -130,9 +124,9 @@ impl Answer {
                 })
             })
             .collect();
-        let providers: Vec<Value> = lowered
-            .providers
-            .iter()
+        let providers = lowered.providers.iter();
+        let calls: Vec<Value> = providers
+            .clone()
             .map(|field| {
                 json!({
                     "name": field.name,
@@ -143,14 +137,18 @@ impl Answer {
                 })
             })
             .collect();
+        let temporal: Vec<&SmolStr> = temporal.map(|field| &field.name).collect();
+        let providers: Vec<&SmolStr> = providers.map(|field| &field.name).collect();
         json!({
-            "cedar_policies": asked(&[Emit::CedarPolicies, Emit::Both], json!(self.policies)),
-            "cedar_schema": asked(&[Emit::CedarSchema, Emit::Both], json!(self.schema)),
-            "cedar_schema_json": asked(&[Emit::CedarJson, Emit::Both], self.schema_json.clone()),
+            "cedar_policies": self.policies,
+            "cedar_schema": self.schema,
+            "cedar_schema_json": self.schema_json.to_string(),
             "self_contained": lowered.self_contained(),
             "temporal_fields": temporal,
             "provider_fields": providers,
             "decision_kinds": lowered.decision_kinds,
+            "temporal_blocks": blocks,
+            "provider_calls": calls,
         })
     }
 }

@@ -9,7 +9,8 @@ use dogwood_compiler::explain::NamedRule;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use dogwood_compiler::monitor::Policy;
 use dogwood_compiler::schema::{Service, box_service};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,6 +64,32 @@ impl Set {
         Set::read(args, &|policies, macros, service| {
             compile::check(policies, macros, service, &args.experiments.options())
         })
+    }
+
+    /// The same for a command that can do without a schema: where none is named and nothing is about a box,
+    /// rules that the built-in one does not know are only parsed.
+    pub fn check_or_parse(args: &PolicyArgs) -> Result<Set, Failure> {
+        let options = Options {
+            quiet: true,
+            ..args.experiments.options()
+        };
+        let named = args.policy_schema.is_some() || args.event_schema.is_some();
+        let parsed = Cell::new(false);
+        let mut set = Set::read(args, &|policies, macros, service| {
+            let checked = compile::check(policies, macros, service, &options);
+            let boxed = policies.iter().any(|policy| policy.text.contains("Box::"));
+            if checked.is_ok() || named || boxed {
+                return checked;
+            }
+            let without = compile::parse_only(policies, macros, &options);
+            parsed.set(without.is_ok());
+            without.or(checked)
+        })?;
+        if parsed.get() {
+            set.schema = SchemaUsed::None;
+            set.service = Service::default();
+        }
+        Ok(set)
     }
 
     /// The same without looking whether the rules fit the schemas.
@@ -187,8 +214,7 @@ impl Set {
             self.say_schema();
         }
         let Some(rules) = &self.rules else {
-            self.print_verdict(format, 0, false)?;
-            return Ok(Err(Outcome::Rejected));
+            return self.reject(format).map(Err);
         };
         // Warnings do not stop a command, and do not belong into its answer.
         if format == Format::Human && !self.diagnostics.is_empty() {
@@ -197,37 +223,50 @@ impl Set {
         Ok(Ok(rules))
     }
 
+    /// The answer of a command that has nothing else to print: its output is for another program.
+    pub fn reject(&self, format: Format) -> Result<Outcome, Failure> {
+        match format {
+            Format::Human => remark_drawn(&self.verdict(0, false)),
+            Format::Json => self.print_verdict(format, 0, false)?,
+        }
+        Ok(Outcome::Rejected)
+    }
+
     pub fn say_schema(&self) {
         if !matches!(self.schema, SchemaUsed::None) {
             remark(&format!("schema: {}", self.schema.text()));
         }
     }
 
+    /// The findings and whether they pass, to read.
+    fn verdict(&self, rules: usize, passed: bool) -> String {
+        let (errors, warnings) = tally(&self.diagnostics);
+        let mut out = self.findings().drawn();
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let warned = match warnings {
+            0 => String::new(),
+            n => format!(", {}", counted(n, "warning")),
+        };
+        out.push_str(&if passed {
+            format!("OK: {}{warned}\n", counted(rules, "rule"))
+        } else {
+            format!(
+                "FAILED: {}, {}\n",
+                counted(errors, "error"),
+                counted(warnings, "warning")
+            )
+        });
+        out
+    }
+
     /// The findings and whether they pass.
     pub fn print_verdict(&self, format: Format, rules: usize, passed: bool) -> Result<(), Failure> {
-        let (errors, warnings) = tally(&self.diagnostics);
         match format {
-            Format::Human => {
-                let mut out = self.findings().drawn();
-                if !out.is_empty() {
-                    out.push('\n');
-                }
-                let warned = match warnings {
-                    0 => String::new(),
-                    n => format!(", {}", counted(n, "warning")),
-                };
-                out.push_str(&if passed {
-                    format!("OK: {}{warned}\n", counted(rules, "rule"))
-                } else {
-                    format!(
-                        "FAILED: {}, {}\n",
-                        counted(errors, "error"),
-                        counted(warnings, "warning")
-                    )
-                });
-                print(&out)
-            }
+            Format::Human => print(&self.verdict(rules, passed)),
             Format::Json => {
+                let warnings = tally(&self.diagnostics).1;
                 let all = self.findings().json();
                 let of = |severity: &str| -> Vec<&serde_json::Value> {
                     all.as_array()
@@ -236,17 +275,31 @@ impl Set {
                         .filter(|d| d["severity"] == severity)
                         .collect()
                 };
-                print_json(&json!({
+                let answer = json!({
                     "passed": passed,
                     "passed_without_warnings": passed && warnings == 0,
                     "schema": self.schema.text(),
                     "rules": rules,
                     "errors": of("error"),
                     "warnings": of("warning"),
-                }))
+                });
+                print_json(&with_first_error(answer))
             }
         }
     }
+}
+
+/// The first of its errors also stands in the answer itself, for scripts that look for one problem there.
+pub fn with_first_error(mut answer: Value) -> Value {
+    let first = answer["errors"].get(0).and_then(Value::as_object).cloned();
+    if let (Some(first), Some(fields)) = (first, answer.as_object_mut()) {
+        for (name, value) in first {
+            fields.entry(name).or_insert(value);
+        }
+        // Every problem has a place.
+        fields.insert("spanned".to_owned(), Value::Bool(true));
+    }
+    answer
 }
 
 /// Drawn diagnostics beside the answer.

@@ -1,6 +1,6 @@
 //! `dogwood replay`: what would these rules have decided?
 
-use super::policy::Set;
+use super::policy::{Set, remark_drawn, with_first_error};
 use super::{Failure, Findings, Format, Outcome, PolicyArgs, input, print, print_json};
 use clap::Args;
 use dogwood_compiler::compile::Source;
@@ -127,8 +127,11 @@ fn reject(trace: &Source, errors: &[TraceError], format: Format) -> Result<Outco
     let texts = std::slice::from_ref(trace);
     let findings = Findings::new(&found, texts);
     match format {
-        Format::Human => print(&findings.drawn())?,
-        Format::Json => print_json(&json!({ "passed": false, "errors": findings.json() }))?,
+        Format::Human => remark_drawn(&findings.drawn()),
+        Format::Json => {
+            let answer = json!({ "passed": false, "errors": findings.json() });
+            print_json(&with_first_error(answer))?;
+        }
     }
     Ok(Outcome::Rejected)
 }

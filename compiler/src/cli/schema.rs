@@ -1,5 +1,6 @@
 //! `dogwood schema …`: schemas and declarations by themselves, and an action schema made of MCP tools.
 
+use super::policy::with_first_error;
 use super::{Failure, Findings, Format, Outcome, counted, input, print, print_json, remark};
 use clap::{Args, Subcommand};
 use dogwood_compiler::compile::{self, Source};
@@ -103,7 +104,7 @@ impl One {
                 if !passed {
                     answer["errors"] = json!(of("error"));
                 }
-                print_json(&answer)?;
+                print_json(&with_first_error(answer))?;
             }
         }
         Ok(if passed {

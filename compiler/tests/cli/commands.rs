@@ -120,9 +120,13 @@ fn lower_prints_what_is_asked_for() {
     let answer = run("both", "json").json();
     assert_eq!(answer["self_contained"], false);
     assert_eq!(answer["decision_kinds"], serde_json::json!(["request"]));
-    assert_eq!(answer["temporal_fields"][0]["name"], "policy_0__temporal_0");
     assert_eq!(
-        answer["temporal_fields"][0]["actions"][0],
+        answer["temporal_fields"],
+        serde_json::json!(["policy_0__temporal_0"])
+    );
+    assert_eq!(answer["temporal_blocks"][0]["name"], "policy_0__temporal_0");
+    assert_eq!(
+        answer["temporal_blocks"][0]["actions"][0],
         "Depot::Action::\"move\""
     );
     assert_eq!(answer["provider_fields"], serde_json::json!([]));
@@ -159,8 +163,9 @@ fn lower_refuses_a_name_that_is_taken() {
     let clash = SCHEMA.replace("input:", "policy_0__temporal_0?: Long, input:");
     place.file("d.cedarschema", clash);
     let answer = place.run(&["lower", "p.dw", "--policy-schema", "d.cedarschema"]);
-    assert_eq!(answer.status, 2);
-    insta::assert_snapshot!(answer.out, @r#"
+    assert_eq!((answer.status, answer.out.as_str()), (2, ""));
+    insta::assert_snapshot!(answer.err, @r#"
+    schema: d.cedarschema
     error[hoisted-name]: in Cedar this becomes `context.policy_0__temporal_0`, which the context of `move` declares itself
       ┌─ p.dw:3:8
       │
@@ -309,7 +314,8 @@ fn arithmetic_in_temporal_blocks_is_an_experiment() {
         let off = [&[command, "p.dw"], more.as_slice()].concat();
         let answer = place.run(&off);
         assert_eq!(answer.status, 2, "{command}");
-        assert!(answer.out.contains("[arithmetic-off]"), "{}", answer.out);
+        let said = answer.out + &answer.err;
+        assert!(said.contains("[arithmetic-off]"), "{said}");
         let on = [off.as_slice(), &["--experimental-arithmetic"]].concat();
         let answer = place.run(&on);
         assert_eq!(answer.status, 0, "{command}: {}", answer.out);
