@@ -2,9 +2,11 @@
 //! connection to an MCP server.
 
 mod python;
+mod remotes;
 mod servers;
 
 pub use python::Interpreter;
+pub use remotes::Remotes;
 pub use servers::Servers;
 
 use crate::broker::frame::{Form, Mode, Open, Signal};

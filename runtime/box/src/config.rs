@@ -43,6 +43,8 @@ pub struct BoxConfig {
 pub struct GatewayTable {
     /// `host:port` of services on private, loopback or link-local addresses that the policy may permit.
     pub allow_private: Vec<String>,
+    /// A name to the address, or `address:port`, it leads to instead of asking the resolver.
+    pub hosts: BTreeMap<String, String>,
     /// PEM files of roots that servers are verified against, beside the public ones. Canonical.
     pub ca_files: Vec<PathBuf>,
 }
@@ -58,8 +60,10 @@ pub enum Server {
 /// A remote MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
+    /// Every request to their hosts is read as a message; the secret goes to them alone.
     pub destinations: Vec<String>,
     pub secret: Option<SecretTable>,
+    /// The processes that may ask it. None: every one.
     pub allow: Option<Vec<String>>,
 }
 
@@ -111,6 +115,14 @@ impl BoxConfig {
         self.mcp.iter().filter_map(|(name, server)| match server {
             Server::Stdio(process) => Some((name.as_str(), process)),
             Server::Http(_) => None,
+        })
+    }
+
+    /// The MCP servers behind URLs, by name.
+    pub fn remotes(&self) -> impl Iterator<Item = (&str, &Remote)> {
+        self.mcp.iter().filter_map(|(name, server)| match server {
+            Server::Http(remote) => Some((name.as_str(), remote)),
+            Server::Stdio(_) => None,
         })
     }
 

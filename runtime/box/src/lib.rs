@@ -17,3 +17,4 @@ pub mod policy;
 pub mod programs;
 pub mod report;
 pub mod signals;
+pub mod veil;

@@ -7,7 +7,8 @@ use box_authority::action::Action;
 use box_authority::denial::{Denial, DenyCause};
 use box_authority::gate::{Caller, Gate};
 use box_gateway::config::GatewayConfig;
-use box_gateway::{Edges, Gateway, HostSecrets, Notice, Serving, Watch};
+use box_gateway::messages::Messages;
+use box_gateway::{Edges, Gateway, HostSecrets, Notice, Route, Serving, Watch};
 use box_sandbox::Child;
 use box_sandbox::spec::ProcessSpec;
 use smol_str::SmolStr;
@@ -33,24 +34,17 @@ impl Network {
         gate: Arc<dyn Gate>,
         home: &Path,
         notices: File,
+        messages: Option<Arc<dyn Messages>>,
     ) -> Result<Network, String> {
-        let mut extra_roots = Vec::new();
-        for file in &config.gateway.ca_files {
-            let text = std::fs::read_to_string(file)
-                .map_err(|e| format!("the roots in {}: {e}", file.display()))?;
-            extra_roots.push(text);
-        }
-        let settings = GatewayConfig {
-            egress: config.egress.clone(),
-            allow_private: config.gateway.allow_private.clone(),
-            extra_roots,
-            ..GatewayConfig::default()
-        };
+        let settings = settings(config)?;
         let watch = Arc::new(Notices {
             gate: Arc::clone(&gate),
             file: Mutex::new(notices),
         });
-        let edges = Edges::system(Arc::new(HostSecrets::new(home)), watch);
+        let edges = Edges {
+            messages,
+            ..Edges::system(Arc::new(HostSecrets::new(home)), watch)
+        };
         let gateway = Gateway::start(&settings, gate, edges).map_err(|e| e.to_string())?;
         let certificate = boxdir::write_certificate(&config.box_dir, &gateway.ca_pem())
             .map_err(|e| format!("the certificate of the box cannot be written: {e}"))?;
@@ -86,6 +80,33 @@ impl Network {
             .serve(listener, caller)
             .map(|serving| Served(Some(serving)))
     }
+}
+
+/// What the configuration says to a gateway.
+pub fn settings(config: &BoxConfig) -> Result<GatewayConfig, String> {
+    let mut extra_roots = Vec::new();
+    for file in &config.gateway.ca_files {
+        let text = std::fs::read_to_string(file)
+            .map_err(|e| format!("the roots in {}: {e}", file.display()))?;
+        extra_roots.push(text);
+    }
+    let mcp = config.remotes().filter_map(|(name, remote)| {
+        let route = Route {
+            destinations: remote.destinations.clone(),
+            allow: remote.allow.clone(),
+            secret: remote.secret.clone()?,
+            ..Route::default()
+        };
+        Some((name.to_owned(), route))
+    });
+    Ok(GatewayConfig {
+        egress: config.egress.clone(),
+        mcp: mcp.collect(),
+        allow_private: config.gateway.allow_private.clone(),
+        hosts: config.gateway.hosts.clone(),
+        extra_roots,
+        ..GatewayConfig::default()
+    })
 }
 
 /// A sandbox's listener. It holds the sandbox's network, so it ends with the sandbox.
@@ -136,7 +157,7 @@ impl Watch for Notices {
 }
 
 /// How the file names a sandbox: `tool.git`.
-fn name(caller: &Caller) -> SmolStr {
+pub fn name(caller: &Caller) -> SmolStr {
     match caller {
         Caller::Agent => "agent".into(),
         Caller::Tool(label) => smol_str::format_smolstr!("tool.{label}"),

@@ -134,12 +134,9 @@ pub fn network(config: &BoxConfig) -> Vec<String> {
         .egress
         .iter()
         .map(|(name, route)| {
-            let who = route
-                .allow
-                .as_ref()
-                .map_or_else(|| "every process".to_owned(), |allowed| allowed.join(", "));
             format!(
-                "[egress.{name}] {who} may send {} to {}, never seeing its value",
+                "[egress.{name}] {} may send {} to {}, never seeing its value",
+                who(route.allow.as_deref()),
                 route.secret.reference.escape_debug(),
                 route.destinations.join(", ").escape_debug()
             )
@@ -151,6 +148,13 @@ pub fn network(config: &BoxConfig) -> Vec<String> {
             config.gateway.allow_private.join(", ").escape_debug()
         ));
     }
+    for (name, place) in &config.gateway.hosts {
+        lines.push(format!(
+            "[gateway] {} is at {}, without asking a resolver",
+            name.escape_debug(),
+            place.escape_debug()
+        ));
+    }
     for file in &config.gateway.ca_files {
         lines.push(format!(
             "[gateway] servers are also verified against {}",
@@ -158,6 +162,10 @@ pub fn network(config: &BoxConfig) -> Vec<String> {
         ));
     }
     lines
+}
+
+fn who(allow: Option<&[String]>) -> String {
+    allow.map_or_else(|| "every process".into(), |allowed| allowed.join(", "))
 }
 
 /// The MCP servers by what the agent starts to reach them.
@@ -172,7 +180,16 @@ pub fn servers(config: &BoxConfig) -> Vec<String> {
                 process.program_name()
             ),
             Server::Http(remote) => {
-                format!("[mcp.{name}] remote, at {}", remote.destinations.join(", "))
+                let secret = remote.secret.as_ref().map(|secret| {
+                    let reference = secret.reference.escape_debug();
+                    format!(", with {reference}, whose value it never sees")
+                });
+                format!(
+                    "[mcp.{name}] remote: {} may ask {}{}; every message is decided",
+                    who(remote.allow.as_deref()),
+                    remote.destinations.join(", ").escape_debug(),
+                    secret.unwrap_or_default()
+                )
             }
         })
         .collect()

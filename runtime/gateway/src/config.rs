@@ -1,8 +1,8 @@
 //! What the operator says of the network: `[egress.<name>]` and `[gateway]` of `box.toml`, and every fault in it.
 
 use crate::addresses::Lifts;
-use crate::authority::Host;
 use crate::destination::Destination;
+use crate::hosts::Hosts;
 use crate::placement::Placement;
 use crate::secrets::SecretRef;
 use crate::sigv4::{Scope, scope_of};
@@ -19,8 +19,12 @@ use std::time::Duration;
 pub struct GatewayConfig {
     /// `[egress.<name>]`.
     pub egress: BTreeMap<String, Route>,
+    /// `[mcp.<name>]` of remote servers that have a secret.
+    pub mcp: BTreeMap<String, Route>,
     /// `[gateway] allow_private`: `host:port`, each lifted below the address floor by exact name.
     pub allow_private: Vec<String>,
+    /// `[gateway] hosts`: a name to the address, or `address:port`, it leads to instead of asking the resolver.
+    pub hosts: BTreeMap<String, String>,
     /// PEM texts of roots upstreams may be verified against, beside the public ones.
     pub extra_roots: Vec<String>,
     pub limits: Limits,
@@ -143,6 +147,7 @@ impl std::error::Error for ConfigProblem {}
 /// A route whose text was found good.
 #[derive(Clone, Debug)]
 pub struct BoundRoute {
+    /// Its table: `egress.llm`, `mcp.tickets`.
     pub name: SmolStr,
     pub destinations: Vec<Destination>,
     pub allow: Option<BTreeSet<SmolStr>>,
@@ -189,15 +194,21 @@ const RESERVED_NAMES: [&str; 20] = [
 const RESERVED_PREFIXES: [&str; 4] = ["LD_", "DYLD_", "PYTHON", "OTEL_EXPORTER_OTLP_"];
 
 /// Checks the whole configuration, and says everything that is wrong with it at once.
-pub fn check(config: &GatewayConfig) -> Result<(Vec<BoundRoute>, Lifts), Vec<ConfigProblem>> {
+pub fn check(
+    config: &GatewayConfig,
+) -> Result<(Vec<BoundRoute>, Lifts, Hosts), Vec<ConfigProblem>> {
     let mut problems = Vec::new();
     let mut routes: Vec<BoundRoute> = Vec::new();
-    for (name, route) in &config.egress {
+    let egress = config.egress.iter();
+    let egress = egress.map(|(name, route)| (format!("egress.{name}"), route));
+    let servers = config.mcp.iter();
+    let servers = servers.map(|(name, route)| (format!("mcp.{name}"), route));
+    for (table, route) in egress.chain(servers) {
         let mut of_route = RouteCheck {
-            table: format!("egress.{name}"),
+            table: table.clone(),
             problems: &mut problems,
         };
-        if let Some(bound) = of_route.route(name, route) {
+        if let Some(bound) = of_route.route(&table, route) {
             routes.push(bound);
         }
     }
@@ -220,9 +231,11 @@ pub fn check(config: &GatewayConfig) -> Result<(Vec<BoundRoute>, Lifts), Vec<Con
         for (one, two, name) in own.chain(others) {
             if one.overlaps(two) {
                 problems.push(ConfigProblem {
-                    table: format!("egress.{}", route.name),
+                    table: route.name.to_string(),
                     key: "destinations".into(),
-                    text: format!("`{one}` overlaps `{two}` of [egress.{name}]; a request may have one secret only"),
+                    text: format!(
+                        "`{one}` overlaps `{two}` of [{name}]; a request may have one secret only"
+                    ),
                 });
             }
         }
@@ -235,10 +248,10 @@ pub fn check(config: &GatewayConfig) -> Result<(Vec<BoundRoute>, Lifts), Vec<Con
                     && route.source != other.source
                 {
                     problems.push(ConfigProblem {
-                        table: format!("egress.{}", other.name),
+                        table: other.name.to_string(),
                         key: "secret.env".into(),
                         text: format!(
-                            "`{variable}` already holds the placeholder of [egress.{}]",
+                            "`{variable}` already holds the placeholder of [{}]",
                             route.name
                         ),
                     });
@@ -254,8 +267,16 @@ pub fn check(config: &GatewayConfig) -> Result<(Vec<BoundRoute>, Lifts), Vec<Con
         }));
         Lifts::default()
     });
+    let hosts = Hosts::parse(&config.hosts).unwrap_or_else(|faults| {
+        problems.extend(faults.into_iter().map(|fault| ConfigProblem {
+            table: "gateway".into(),
+            key: "hosts".into(),
+            text: fault.to_string(),
+        }));
+        Hosts::default()
+    });
     if problems.is_empty() {
-        Ok((routes, lifts))
+        Ok((routes, lifts, hosts))
     } else {
         Err(problems)
     }
@@ -547,16 +568,6 @@ fn variable_name(text: &str) -> bool {
         .next()
         .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// The host of a destination, for rules about hosts (an http MCP server's may not be one).
-pub fn hosts(routes: &[BoundRoute]) -> impl Iterator<Item = (&SmolStr, &Host)> {
-    routes.iter().flat_map(|route| {
-        route
-            .destinations
-            .iter()
-            .filter_map(|d| d.host().map(|host| (&route.name, host)))
-    })
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub async fn open(core: &Core, caller: &Caller, to: &Authority) -> Result<TcpStr
     let result = match found {
         Ok(addresses) => match addresses
             .iter()
-            .try_for_each(|ip| core.lifts.check_address(to, *ip))
+            .try_for_each(|at| core.lifts.check_address(to, at.ip()))
         {
             Ok(()) => dial(core, caller, to, addresses).await,
             Err(why) => Err(floor(why)),
@@ -66,21 +66,25 @@ fn connect(to: &Authority, ip: Option<IpAddr>) -> Action {
     }
 }
 
-/// The addresses of a host, looked up once and kept for this connection.
-async fn addresses(core: &Core, to: &Authority) -> Result<Vec<IpAddr>, UpstreamFault> {
+/// Where a host and port lead, looked up once and kept for this connection.
+async fn addresses(core: &Core, to: &Authority) -> Result<Vec<SocketAddr>, UpstreamFault> {
     let name = match &to.host {
-        Host::Ip(ip) => return Ok(vec![*ip]),
+        Host::Ip(ip) => return Ok(vec![SocketAddr::new(*ip, to.port)]),
         Host::Name(name) => name,
     };
+    if let Some(place) = core.hosts.place(name) {
+        return Ok(vec![place.of(to.port)]);
+    }
     let found = match timeout(core.limits.dial, core.edges.resolver.resolve(name)).await {
         Ok(Ok(found)) => found,
         Ok(Err(fault)) => return Err(UpstreamFault::Resolve(fault.kind().to_string())),
         Err(_) => return Err(UpstreamFault::Resolve("no answer in time".into())),
     };
-    let mut unique: Vec<IpAddr> = Vec::new();
+    let mut unique: Vec<SocketAddr> = Vec::new();
     for ip in found {
-        if unique.len() < MOST_ADDRESSES && !unique.contains(&ip) {
-            unique.push(ip);
+        let at = SocketAddr::new(ip, to.port);
+        if unique.len() < MOST_ADDRESSES && !unique.contains(&at) {
+            unique.push(at);
         }
     }
     if unique.is_empty() {
@@ -94,20 +98,15 @@ async fn dial(
     core: &Core,
     caller: &Caller,
     to: &Authority,
-    addresses: Vec<IpAddr>,
+    addresses: Vec<SocketAddr>,
 ) -> Result<TcpStream, Refusal> {
     let mut last = "no address".to_owned();
-    for ip in addresses {
+    for at in addresses {
         let permit = core
-            .decide(caller, connect(to, Some(ip)))
+            .decide(caller, connect(to, Some(at.ip())))
             .await
             .map_err(Refusal::Policy)?;
-        match timeout(
-            core.limits.dial,
-            core.edges.dialer.dial(SocketAddr::new(ip, to.port)),
-        )
-        .await
-        {
+        match timeout(core.limits.dial, core.edges.dialer.dial(at)).await {
             Ok(Ok(stream)) => {
                 permit.complete(Outcome::Done).await;
                 return Ok(stream);

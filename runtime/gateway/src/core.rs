@@ -3,6 +3,7 @@
 use crate::addresses::Lifts;
 use crate::config::Limits;
 use crate::edges::{Edges, Notice};
+use crate::hosts::Hosts;
 use crate::routes::Routes;
 use crate::scrub::Needles;
 use crate::tls::CertificateAuthority;
@@ -19,6 +20,7 @@ pub struct Core {
     /// Secrets that must not stand in what a sandbox sends.
     pub secrets: Arc<Needles>,
     pub lifts: Lifts,
+    pub hosts: Hosts,
     pub authority: CertificateAuthority,
     pub upstream: TlsConnector,
     pub limits: Limits,

@@ -104,37 +104,55 @@ impl Destination {
         self.matches_authority(to) && self.paths.holds(path)
     }
 
-    pub fn matches_authority(&self, to: &Authority) -> bool {
-        let host = match (&self.hosts, &to.host) {
+    /// Whether it is about this host, whatever the port and path.
+    pub fn is_on(&self, host: &Host) -> bool {
+        match (&self.hosts, host) {
             (Hosts::One(own), host) => own == host,
             (Hosts::Below(domain), Host::Name(name)) => name.ends_with(domain.as_str()),
             (Hosts::Below(_), Host::Ip(_)) => false,
-        };
-        host && match self.port {
-            Some(port) => port == to.port,
-            None => to.port == 443 || to.port == 80,
+        }
+    }
+
+    pub fn matches_authority(&self, to: &Authority) -> bool {
+        self.is_on(&to.host)
+            && match self.port {
+                Some(port) => port == to.port,
+                None => to.port == 443 || to.port == 80,
+            }
+    }
+
+    /// Whether both are about some host.
+    pub fn shares_host(&self, other: &Destination) -> bool {
+        match (&self.hosts, &other.hosts) {
+            (Hosts::Below(a), Hosts::Below(b)) => {
+                a.ends_with(b.as_str()) || b.ends_with(a.as_str())
+            }
+            (Hosts::One(host), _) => other.is_on(host),
+            (_, Hosts::One(host)) => self.is_on(host),
         }
     }
 
     /// Whether some request could match both.
     pub fn overlaps(&self, other: &Destination) -> bool {
-        let hosts = match (&self.hosts, &other.hosts) {
-            (Hosts::One(a), Hosts::One(b)) => a == b,
-            (Hosts::One(Host::Name(name)), Hosts::Below(domain))
-            | (Hosts::Below(domain), Hosts::One(Host::Name(name))) => {
-                name.ends_with(domain.as_str())
-            }
-            (Hosts::Below(a), Hosts::Below(b)) => {
-                a.ends_with(b.as_str()) || b.ends_with(a.as_str())
-            }
-            _ => false,
-        };
         let ports = match (self.port, other.port) {
             (None, None) => true,
             (Some(a), Some(b)) => a == b,
             (Some(port), None) | (None, Some(port)) => port == 443 || port == 80,
         };
-        hosts && ports && self.paths.overlaps(&other.paths)
+        self.shares_host(other) && ports && self.paths.overlaps(&other.paths)
+    }
+
+    /// Absent: 443 and 80.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// The path that everything it is about lies at or below, if it names one.
+    pub fn prefix(&self) -> Option<&str> {
+        match &self.paths {
+            Paths::Below(prefix) => Some(prefix),
+            Paths::Any | Paths::EndingIn(_) => None,
+        }
     }
 
     /// The host, if it is one, for messages and for deriving a service from it.
@@ -248,6 +266,20 @@ mod tests {
             assert_eq!(Destination::parse(text), Err(fault), "{text}");
         }
         assert!(Destination::parse("a.test:0").is_err());
+    }
+
+    #[test]
+    fn hosts_are_shared_whatever_the_ports_and_paths() {
+        for (a, b, expected) in [
+            ("a.test/v1", "a.test:8443/v2", true),
+            ("*.test", "a.test:1", true),
+            ("*.a.test", "a.test", false),
+            ("10.0.0.1", "*.test", false),
+            ("*.a.test", "*.b.test", false),
+        ] {
+            assert_eq!(destination(a).shares_host(&destination(b)), expected);
+            assert_eq!(destination(b).shares_host(&destination(a)), expected);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! randomness, and somewhere to say what it saw.
 
 use crate::addresses::Reserved;
+use crate::messages::Messages;
 use crate::secrets::SecretSource;
 use async_trait::async_trait;
 use box_authority::gate::Caller;
@@ -56,6 +57,8 @@ pub enum Notice {
     Secret { route: SmolStr, reason: String },
     /// A server's reply was kept back.
     Reply { target: String, reason: String },
+    /// Whoever reads messages noticed it.
+    Message(String),
 }
 
 impl Display for Notice {
@@ -79,7 +82,7 @@ impl Display for Notice {
             Notice::Unshown { route, target } => {
                 write!(
                     f,
-                    "[egress.{route}] gave its secret to a request to {target} that did not show the placeholder"
+                    "[{route}] gave its secret to a request to {target} that did not show the placeholder"
                 )
             }
             Notice::Handshake { target, reason } => write!(
@@ -87,11 +90,12 @@ impl Display for Notice {
                 "no TLS came about inside the tunnel to {target}: {reason}"
             ),
             Notice::Secret { route, reason } => {
-                write!(f, "the secret of [egress.{route}] cannot be read: {reason}")
+                write!(f, "the secret of [{route}] cannot be read: {reason}")
             }
             Notice::Reply { target, reason } => {
                 write!(f, "the reply of {target} was kept back: {reason}")
             }
+            Notice::Message(text) => f.write_str(text),
         }
     }
 }
@@ -105,6 +109,8 @@ pub struct Edges {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub watch: Arc<dyn Watch>,
+    /// Whoever reads the messages in requests to some hosts, if there are such hosts.
+    pub messages: Option<Arc<dyn Messages>>,
 }
 
 /// The host's own resolver, sockets, clock and randomness.
@@ -151,6 +157,7 @@ impl Edges {
             clock: Arc::new(System),
             random: Arc::new(System),
             watch,
+            messages: None,
         }
     }
 }

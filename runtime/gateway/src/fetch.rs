@@ -7,7 +7,6 @@ use crate::core::Core;
 use crate::exchange::{Upstream, exchange};
 use crate::head::Origin;
 use crate::reply::Refusal;
-use box_authority::denial::Denial;
 use box_authority::gate::Caller;
 use http::header::HOST;
 use http::{Method, Request, Response, Uri};
@@ -43,12 +42,6 @@ pub enum FetchFault {
     Authority(#[from] AuthorityFault),
     #[error("a header cannot be written: {0}")]
     Header(String),
-    /// The authority said no.
-    #[error("{0}")]
-    Denied(Denial),
-    /// A fixed refusal of the gateway.
-    #[error("{0}")]
-    Refused(String),
     /// Nothing was refused; it did not work.
     #[error("{0}")]
     Failed(String),
@@ -58,29 +51,33 @@ pub enum FetchFault {
     Ended,
 }
 
-impl From<Refusal> for FetchFault {
-    fn from(refusal: Refusal) -> FetchFault {
-        match refusal {
-            Refusal::Policy(denial) => FetchFault::Denied(denial),
-            Refusal::Upstream { .. } => FetchFault::Failed(refusal.message()),
-            _ => FetchFault::Refused(refusal.message()),
-        }
-    }
-}
-
+/// A refusal is a reply, the one that a client of the proxy reads: 403, its header, and JSON.
 pub async fn fetch(
     core: &Arc<Core>,
     caller: &Caller,
     wanted: Fetch,
 ) -> Result<Fetched, FetchFault> {
     let (origin, request) = request(&wanted)?;
+    let response = match carried(core, caller, &origin, request).await {
+        Ok(response) => response,
+        Err(refusal) if refusal.marked() => refusal.response(),
+        Err(fault) => return Err(FetchFault::Failed(fault.message())),
+    };
+    collected(response, wanted.longest_reply).await
+}
+
+async fn carried(
+    core: &Arc<Core>,
+    caller: &Caller,
+    origin: &Origin,
+    request: Request<Body>,
+) -> Result<Response<Body>, Refusal> {
     let mut upstream = Upstream::None;
     if origin.tls {
         let stream = connect::open(core, caller, &origin.authority).await?;
         upstream = Upstream::Dialled(origin.authority.clone(), stream);
     }
-    let response = exchange(core, caller, &origin, &mut upstream, request).await?;
-    collected(response, wanted.longest_reply).await
+    exchange(core, caller, origin, &mut upstream, request).await
 }
 
 fn request(wanted: &Fetch) -> Result<(Origin, Request<Body>), FetchFault> {

@@ -74,7 +74,7 @@ impl Gateway {
         gate: Arc<dyn Gate>,
         edges: Edges,
     ) -> Result<Gateway, StartFault> {
-        let (bound, lifts) = check(config).map_err(StartFault::Config)?;
+        let (bound, lifts, hosts) = check(config).map_err(StartFault::Config)?;
         let routes = Routes::arm(bound, &*edges.secrets, &*edges.random)?;
         let watched: Vec<&Secret> = routes
             .watched()
@@ -86,6 +86,7 @@ impl Gateway {
             secrets: Arc::new(Needles::new(watched)),
             routes: Arc::new(routes),
             lifts,
+            hosts,
             authority: CertificateAuthority::new(&*edges.clock, &*edges.random)?,
             upstream: TlsConnector::from(client(&config.extra_roots)?),
             limits: config.limits.clone(),

@@ -32,6 +32,8 @@ mod fetch;
 pub mod framing;
 mod gateway;
 mod head;
+pub mod hosts;
+pub mod messages;
 mod placement;
 mod reply;
 mod routes;

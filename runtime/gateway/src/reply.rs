@@ -42,6 +42,12 @@ pub enum Refusal {
     },
     Compressed {
         target: String,
+        why: &'static str,
+    },
+    /// A message inside the request was refused, in words of its own protocol.
+    Message {
+        denial: Denial,
+        body: Vec<u8>,
     },
     Malformed(String),
     /// Nothing was refused; it did not work.
@@ -92,6 +98,14 @@ impl Refusal {
                 cause: DenyCause::Fault(_),
                 ..
             })
+            | Refusal::Message {
+                denial:
+                    Denial {
+                        cause: DenyCause::Fault(_),
+                        ..
+                    },
+                ..
+            }
             | Refusal::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Refusal::Malformed(_)
             | Refusal::Head {
@@ -104,7 +118,7 @@ impl Refusal {
     }
 
     /// Whether it is a refusal, and not a fault on the way.
-    fn marked(&self) -> bool {
+    pub fn marked(&self) -> bool {
         self.status() == StatusCode::FORBIDDEN
     }
 
@@ -121,45 +135,78 @@ impl Refusal {
             help,
         };
         match self {
-            Refusal::Policy(denial) => policy(denial),
-            Refusal::Floor { action, target, why } => plain(
+            Refusal::Policy(denial) | Refusal::Message { denial, .. } => policy(denial),
+            Refusal::Floor {
+                action,
+                target,
+                why,
+            } => plain(
                 "address refused",
                 action,
                 target,
                 format!("{target} is {why}, which no rule opens"),
-                Some(format!("the operator can lift one destination by name: `allow_private = [\"{target}\"]` under [gateway]")),
+                Some(format!(
+                    "the operator can lift one destination by name: `allow_private = [\"{target}\"]` under [gateway]"
+                )),
             ),
-            Refusal::Head { target, fault } => plain(head_error(fault), "http:request", target, fault.to_string(), head_help(fault)),
+            Refusal::Head { target, fault } => plain(
+                head_error(fault),
+                "http:request",
+                target,
+                fault.to_string(),
+                head_help(fault),
+            ),
             Refusal::Credential { target, fault } => {
                 let (error, message, help) = credential(target, fault);
                 plain(error, "http:request", target, message, help)
             }
-            Refusal::Secret { target, route, reason } => plain(
+            Refusal::Secret {
+                target,
+                route,
+                reason,
+            } => plain(
                 "blocked by egress control",
                 "http:request",
                 target,
-                format!("the secret of [egress.{route}] cannot be used: {reason}"),
+                format!("the secret of [{route}] cannot be used: {reason}"),
                 Some("this is for the operator of the box to mend; a retry will not help".into()),
             ),
             Refusal::Leak { target, place } => plain(
                 "blocked by egress control",
                 "http:request",
                 target,
-                format!("a real secret stands in {place}; secrets do not leave in what a sandbox sends"),
-                Some("send the placeholder from the environment to the destination it belongs to".into()),
+                format!(
+                    "a real secret stands in {place}; secrets do not leave in what a sandbox sends"
+                ),
+                Some(
+                    "send the placeholder from the environment to the destination it belongs to"
+                        .into(),
+                ),
             ),
-            Refusal::Compressed { target } => plain(
+            Refusal::Compressed { target, why } => plain(
                 "response blocked by egress control",
                 "http:request",
                 target,
-                "the reply to a request with a secret came compressed, and cannot be searched for it".into(),
+                format!("the reply came compressed, and {why}"),
                 None,
             ),
-            Refusal::Malformed(why) => plain("malformed request", "http:request", "", why.clone(), None),
-            Refusal::Upstream { target, fault } => plain("upstream fault", "http:request", target, fault.to_string(), None),
-            Refusal::Busy => {
-                plain("busy", "net:connect", "", "the gateway holds as many connections as it may".into(), Some("close some, and retry".into()))
+            Refusal::Malformed(why) => {
+                plain("malformed request", "http:request", "", why.clone(), None)
             }
+            Refusal::Upstream { target, fault } => plain(
+                "upstream fault",
+                "http:request",
+                target,
+                fault.to_string(),
+                None,
+            ),
+            Refusal::Busy => plain(
+                "busy",
+                "net:connect",
+                "",
+                "the gateway holds as many connections as it may".into(),
+                Some("close some, and retry".into()),
+            ),
         }
     }
 
@@ -193,8 +240,14 @@ impl Refusal {
                 line(&mut headers, "x-box-reason", &told.message);
             }
         }
-        let mut text = serde_json::to_vec_pretty(&told).unwrap_or_default();
-        text.push(b'\n');
+        let text = match self {
+            Refusal::Message { body, .. } => body.clone(),
+            _ => {
+                let mut text = serde_json::to_vec_pretty(&told).unwrap_or_default();
+                text.push(b'\n');
+                text
+            }
+        };
         let mut response = Response::new(whole(text));
         *response.status_mut() = self.status();
         *response.headers_mut() = headers;
@@ -276,12 +329,12 @@ fn credential(target: &str, fault: &CredentialFault) -> (&'static str, String, O
     match fault {
         CredentialFault::Plaintext { route } => (
             "credential not permitted on a plaintext request",
-            format!("{target} belongs to [egress.{route}], whose secret travels over TLS only"),
+            format!("{target} belongs to [{route}], whose secret travels over TLS only"),
             Some("use https://".into()),
         ),
         CredentialFault::Caller { route, caller } => (
             "blocked by egress control",
-            format!("[egress.{route}] is not for {caller}"),
+            format!("[{route}] is not for {caller}"),
             Some(format!(
                 "the operator can add \"{caller}\" to `allow` of the route"
             )),
@@ -292,9 +345,7 @@ fn credential(target: &str, fault: &CredentialFault) -> (&'static str, String, O
             variable,
         } => (
             "blocked by egress control",
-            format!(
-                "{target} belongs to [egress.{route}], and its placeholder is missing from {place}"
-            ),
+            format!("{target} belongs to [{route}], and its placeholder is missing from {place}"),
             Some(format!(
                 "send the value of {variable} there with the first request, or let the operator set `inject = \"always\"`"
             )),
@@ -306,7 +357,7 @@ fn credential(target: &str, fault: &CredentialFault) -> (&'static str, String, O
         } => (
             "blocked by egress control",
             format!(
-                "{target} belongs to [egress.{route}], and what stands in {place} is not its placeholder"
+                "{target} belongs to [{route}], and what stands in {place} is not its placeholder"
             ),
             Some(format!("send the value of {variable} as it is")),
         ),
@@ -319,7 +370,7 @@ fn credential(target: &str, fault: &CredentialFault) -> (&'static str, String, O
         ),
         CredentialFault::Sign { route, fault } => (
             "blocked by egress control",
-            format!("[egress.{route}] cannot sign: {fault}"),
+            format!("[{route}] cannot sign: {fault}"),
             None,
         ),
     }
@@ -435,19 +486,19 @@ mod tests {
                 fault: HeadFault::Upgrade("websocket".into()),
             },
             credential(CredentialFault::Plaintext {
-                route: "llm".into(),
+                route: "egress.llm".into(),
             }),
             credential(CredentialFault::Caller {
-                route: "llm".into(),
+                route: "egress.llm".into(),
                 caller: "tool.git".into(),
             }),
             credential(CredentialFault::Missing {
-                route: "llm".into(),
+                route: "egress.llm".into(),
                 place: "the header `x-api-key`".into(),
                 variable: "LLM_KEY".into(),
             }),
             credential(CredentialFault::Different {
-                route: "llm".into(),
+                route: "egress.llm".into(),
                 place: "the header `x-api-key`".into(),
                 variable: "LLM_KEY".into(),
             }),
@@ -457,14 +508,28 @@ mod tests {
             }),
             Refusal::Secret {
                 target: target(),
-                route: "llm".into(),
+                route: "egress.llm".into(),
                 reason: "it cannot be read".into(),
             },
             Refusal::Leak {
                 target: target(),
                 place: "the body".into(),
             },
-            Refusal::Compressed { target: target() },
+            Refusal::Compressed {
+                target: target(),
+                why: "could not be searched for the secret that had gone there",
+            },
+            Refusal::Message {
+                denial: Denial {
+                    action: "mcp:call".into(),
+                    target: "pay/charge".into(),
+                    cause: DenyCause::Enforcement {
+                        gate: "mcp-catalog",
+                        reason: "the tool is not in the accepted MCP catalog".into(),
+                    },
+                },
+                body: br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001}}"#.to_vec(),
+            },
             Refusal::Malformed("a line ends without CR LF".into()),
             Refusal::Upstream {
                 target: target(),

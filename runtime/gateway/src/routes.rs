@@ -83,7 +83,7 @@ pub enum CredentialFault {
 /// Why routes cannot be armed.
 #[derive(Debug, Error)]
 pub enum ArmFault {
-    #[error("{}", .0.iter().map(|(route, fault)| format!("[egress.{route}] {fault}")).collect::<Vec<_>>().join("\n"))]
+    #[error("{}", .0.iter().map(|(route, fault)| format!("[{route}] {fault}")).collect::<Vec<_>>().join("\n"))]
     Secrets(Vec<(SmolStr, SecretFault)>),
     #[error("no randomness for placeholders: {0}")]
     Random(#[from] std::io::Error),

@@ -4,17 +4,19 @@ use crate::shape::{Fields, Unsupported, input_shape};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
 /// Pages of one list at most.
 pub const MAX_PAGES: usize = 256;
 /// Bytes of one list at most.
 pub const MAX_LIST_BYTES: usize = 8 << 20;
-/// Bytes of all lists of one connection at most.
+/// Bytes of all lists of a run at most.
 pub const MAX_LISTED_BYTES: usize = 32 << 20;
 /// Lists begun and not ended at most; the oldest is forgotten.
 pub const MAX_UNFINISHED: usize = 4;
-/// Times a connection may change its tools.
+/// Times a server may change its tools during a run, whatever connections it has.
 pub const MAX_CHANGES: usize = 16;
 /// Bytes of a tool's name at most.
 const MAX_NAME: usize = 256;
@@ -55,9 +57,9 @@ pub enum CatalogueFault {
     Pages,
     #[error("the list is longer than {MAX_LIST_BYTES} bytes")]
     Bytes,
-    #[error("the lists of this connection are longer than {MAX_LISTED_BYTES} bytes together")]
+    #[error("the lists of this run are longer than {MAX_LISTED_BYTES} bytes together")]
     AllBytes,
-    #[error("the tools of this connection changed more than {MAX_CHANGES} times")]
+    #[error("the tools of this server changed more than {MAX_CHANGES} times")]
     Changes,
 }
 
@@ -159,13 +161,59 @@ fn ordered(value: &Value) -> Value {
     }
 }
 
+/// What listing may still cost: bytes of the run, and changes of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Allowance {
+    bytes: Arc<AtomicUsize>,
+    tools: Arc<Mutex<Known>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    latest: Option<Arc<Catalogue>>,
+    changes: usize,
+}
+
+impl Allowance {
+    /// For another server of the same run.
+    pub fn another(&self) -> Allowance {
+        Allowance {
+            bytes: Arc::clone(&self.bytes),
+            tools: Arc::default(),
+        }
+    }
+
+    fn spend(&self, bytes: usize) -> Result<(), CatalogueFault> {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        match before.saturating_add(bytes) > MAX_LISTED_BYTES {
+            true => Err(CatalogueFault::AllBytes),
+            false => Ok(()),
+        }
+    }
+
+    /// The tools of the server are these now.
+    pub fn change(&self, catalogue: &Arc<Catalogue>) -> Result<(), CatalogueFault> {
+        let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(latest) = &known.latest
+            && latest.fingerprint() != catalogue.fingerprint()
+        {
+            known.changes += 1;
+        }
+        known.latest = Some(Arc::clone(catalogue));
+        match known.changes > MAX_CHANGES {
+            true => Err(CatalogueFault::Changes),
+            false => Ok(()),
+        }
+    }
+}
+
 /// The lists a client is gathering.
 #[derive(Debug, Default)]
 pub struct Lists {
     /// Oldest first.
     unfinished: Vec<List>,
     started: u64,
-    bytes: usize,
+    allowance: Allowance,
 }
 
 #[derive(Debug)]
@@ -190,6 +238,14 @@ pub enum Gathered {
 }
 
 impl Lists {
+    pub fn new(allowance: Allowance) -> Lists {
+        Lists {
+            unfinished: Vec::new(),
+            started: 0,
+            allowance,
+        }
+    }
+
     /// A request for a page: the list it belongs to. One with a cursor that no page gave belongs to none.
     pub fn asked(&mut self, cursor: Option<&str>) -> Option<ListNumber> {
         let Some(cursor) = cursor else {
@@ -236,12 +292,9 @@ impl Lists {
             return Ok(Gathered::Page);
         };
         let mut list = self.unfinished.remove(at);
-        self.bytes += bytes;
         list.bytes += bytes;
         list.pages += 1;
-        if self.bytes > MAX_LISTED_BYTES {
-            return Err(CatalogueFault::AllBytes);
-        }
+        self.allowance.spend(bytes)?;
         if list.bytes > MAX_LIST_BYTES {
             return Err(CatalogueFault::Bytes);
         }
@@ -261,8 +314,12 @@ impl Lists {
 
 #[cfg(test)]
 mod tests {
-    use super::{Catalogue, CatalogueFault, Gathered, Lists, MAX_LIST_BYTES, MAX_PAGES, page};
+    use super::{
+        Allowance, Catalogue, CatalogueFault, Gathered, Lists, MAX_CHANGES, MAX_LIST_BYTES,
+        MAX_PAGES, page,
+    };
     use serde_json::{Value, json};
+    use std::sync::Arc;
 
     fn listed(names: &[&str], next: Option<&str>) -> Value {
         let tools: Vec<Value> = names
@@ -345,6 +402,29 @@ mod tests {
             }
         }
         assert_eq!(total, 4);
+    }
+
+    #[test]
+    fn what_listing_costs_is_shared_by_the_connections_of_a_server() {
+        let allowance = Allowance::default();
+        let other = allowance.another();
+        let tools = |name: &str| Arc::new(catalogue(&listed(&[name], None)).unwrap());
+        for _ in 0..MAX_CHANGES {
+            assert_eq!(allowance.change(&tools("a")), Ok(()));
+            assert_eq!(allowance.change(&tools("a")), Ok(()));
+        }
+        for turn in 0..MAX_CHANGES {
+            let name = if turn % 2 == 0 { "b" } else { "a" };
+            assert_eq!(allowance.clone().change(&tools(name)), Ok(()));
+        }
+        let faults = [allowance.change(&tools("b")), other.change(&tools("b"))];
+        assert_eq!(faults, [Err(CatalogueFault::Changes), Ok(())]);
+        for turn in 1..=5 {
+            let mut lists = Lists::new(allowance.another());
+            let number = lists.asked(None).unwrap();
+            let gathered = lists.answered(number, &listed(&["a"], None), MAX_LIST_BYTES);
+            assert_eq!(gathered.is_ok(), turn <= 4);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! refused: repeated members, members nobody knows beside the known ones, numbers as ids that are not whole.
 //! What is forwarded is written anew from what was read.
 
+use box_authority::action::Outcome;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};
 use smol_str::SmolStr;
@@ -47,6 +48,21 @@ pub enum Frame {
 pub enum Ending {
     Result(Value),
     Error(Map<String, Value>),
+}
+
+impl Ending {
+    /// A server that could not read the request or has no such method did nothing. Any other error may come from
+    /// the middle of the work, "invalid params" too, for tools say it of what they find out late.
+    pub fn outcome(&self) -> Outcome {
+        let code = match self {
+            Ending::Result(_) => return Outcome::Done,
+            Ending::Error(error) => error.get("code").and_then(Value::as_i64),
+        };
+        match code {
+            Some(-32700 | -32600 | -32601) => Outcome::Failed,
+            _ => Outcome::Done,
+        }
+    }
 }
 
 /// Why bytes are no frame.

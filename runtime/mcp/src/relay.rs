@@ -1,13 +1,18 @@
 //! The broker between two byte streams and a gate: one thread a direction, and every step done in its order.
 
 use crate::broker::{Broker, Installed, Step, Ticket};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Allowance, Catalogue};
 use crate::frame::MAX_LINE;
 use box_authority::gate::{Caller, Gate, Permit};
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// For a server to answer with a page of its tools.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes in one direction and bytes in the other, of a client or of a server.
 pub struct Ends {
@@ -48,6 +53,10 @@ pub struct Deciders {
     pub gate: Arc<dyn Gate>,
     pub caller: Caller,
     pub policies: Arc<dyn Policies>,
+    /// Shared by all connections of the server.
+    pub allowance: Allowance,
+    /// For one page of its tools; [`PATIENCE`].
+    pub patience: Duration,
     /// Lines for the operator.
     pub notice: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -59,6 +68,8 @@ struct Shared {
     to_client: Mutex<Option<Box<dyn Write + Send>>>,
     /// Absent once the client has ended: the server sees the end of its input.
     to_server: Mutex<Option<Box<dyn Write + Send>>>,
+    /// Pages that were asked for, and when.
+    timed: Mutex<Sender<(Ticket, Instant)>>,
     deciders: Deciders,
 }
 
@@ -66,19 +77,38 @@ struct Shared {
 ///
 /// The client's side is read on a thread of its own, which ends with the client's input.
 pub fn relay(server: &str, client: Ends, process: Ends, deciders: Deciders) -> std::io::Result<()> {
+    let (timed, pages) = channel();
+    let patience = deciders.patience;
     let shared = Arc::new(Shared {
-        broker: Mutex::new(Broker::new(server)),
+        broker: Mutex::new(Broker::new(server, deciders.allowance.clone())),
         permits: Mutex::new(BTreeMap::new()),
         to_client: Mutex::new(Some(client.writer)),
         to_server: Mutex::new(Some(process.writer)),
+        timed: Mutex::new(timed),
         deciders,
     });
+    let watched = Arc::downgrade(&shared);
+    std::thread::Builder::new()
+        .name(format!("mcp patience with {server}"))
+        .spawn(move || watch(&watched, &pages, patience))?;
     let listening = Arc::clone(&shared);
     std::thread::Builder::new()
         .name(format!("mcp client of {server}"))
         .spawn(move || listening.hear_client(client.reader))?;
     shared.hear_server(process.reader);
     Ok(())
+}
+
+/// Ends the waiting for each page in its turn: they all may take equally long.
+fn watch(shared: &Weak<Shared>, pages: &Receiver<(Ticket, Instant)>, patience: Duration) {
+    while let Ok((page, asked)) = pages.recv() {
+        std::thread::sleep(patience.saturating_sub(asked.elapsed()));
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        let steps = locked(&shared.broker).overdue(page);
+        shared.walk(steps);
+    }
 }
 
 impl Shared {
@@ -138,6 +168,7 @@ impl Shared {
             caller,
             policies,
             notice,
+            ..
         } = &self.deciders;
         match step {
             // A side that no longer listens is noticed where it is read.
@@ -150,6 +181,10 @@ impl Shared {
                 if let Some(server) = locked(&self.to_server).as_mut() {
                     let _ = write_line(&mut **server, &line);
                 }
+            }
+            // The watch ends with the connection, and then nobody waits.
+            Step::Timed(page) => {
+                let _ = locked(&self.timed).send((page, Instant::now()));
             }
             Step::Ask { ticket, action } => {
                 let verdict = gate.decide(caller, action).map(|permit| {
@@ -181,7 +216,7 @@ impl Shared {
 }
 
 /// A thread that panicked left nothing half done: every lock is held for one call.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -131,7 +131,7 @@ struct Seen {
 }
 
 fn play(turns: Vec<Turn>, verdicts: Vec<bool>) -> Result<(), TestCaseError> {
-    let mut broker = Broker::new("pay");
+    let mut broker = Broker::new("pay", box_mcp::catalogue::Allowance::default());
     let mut verdicts = verdicts.into_iter().cycle();
     let mut seen = Seen::default();
     for turn in turns {
@@ -144,6 +144,7 @@ fn play(turns: Vec<Turn>, verdicts: Vec<bool>) -> Result<(), TestCaseError> {
         while !steps.is_empty() {
             let step = steps.remove(0);
             let more = match step {
+                Step::Timed(page) => broker.overdue(page),
                 Step::Ask { ticket, action } => {
                     prop_assert!(client, "only frames of the client are asked about");
                     let permit = verdicts.next().unwrap_or(true);

@@ -8,9 +8,9 @@ use box_authority::clock::Clock;
 use box_authority::engine::PolicySet;
 use box_authority::gate::{Caller, Gate};
 use box_authority::records::{Records, RunIdentity};
-use box_mcp::catalogue::Catalogue;
+use box_mcp::catalogue::{Allowance, Catalogue};
 use box_mcp::discover::list_tools;
-use box_mcp::relay::{Deciders, Ends, Fixed, relay};
+use box_mcp::relay::{Deciders, Ends, Fixed, PATIENCE, relay};
 use box_mcp::schema::generate_schema;
 use dogwood_compiler::compile::{Options, Source, check, load_service};
 use rmcp::handler::server::wrapper::Parameters;
@@ -190,6 +190,8 @@ impl Room {
             policies: Arc::new(Fixed {
                 servers: [("payments".into(), self.known.clone())].into(),
             }),
+            allowance: Allowance::default(),
+            patience: PATIENCE,
             notice: Box::new(|_| {}),
         };
         std::thread::spawn(move || relay("payments", ends(ours), process, deciders));

@@ -15,8 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const USAGE: i32 = 2;
-/// The header by which clients tell a refusal of the box from a reply of the server.
-const MARK: (&str, &str) = ("x-strands-box-egress", "refused");
 
 pub struct Interpreter {
     python: Python,
@@ -114,20 +112,8 @@ impl box_python::Fetch for Web {
                 headers: reply.headers,
                 body: reply.body,
             }),
-            // What a client of the proxy would read, too.
-            Err(FetchFault::Denied(denial)) => Ok(refusal(denial.to_string())),
-            Err(FetchFault::Refused(text)) => Ok(refusal(text)),
             Err(FetchFault::Long(longest)) => Err(FetchError::Long(longest)),
             Err(fault) => Err(FetchError::Failed(fault.to_string())),
         }
-    }
-}
-
-fn refusal(text: String) -> FetchReply {
-    let (name, value) = MARK;
-    FetchReply {
-        status: 403,
-        headers: vec![(name.into(), value.into())],
-        body: text.into_bytes(),
     }
 }

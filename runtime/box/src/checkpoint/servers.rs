@@ -8,12 +8,14 @@ use crate::network::Network;
 use crate::planning::server;
 use box_authority::action::{Action, Command, Outcome, Spawn};
 use box_authority::gate::{Caller, Gate};
-use box_mcp::relay::{Deciders, Ends, Policies, relay};
+use box_mcp::catalogue::Allowance;
+use box_mcp::relay::{Deciders, Ends, PATIENCE, Policies, relay};
 use box_sandbox::host::Host;
 use box_sandbox::plan::plan;
 use box_sandbox::{Child, Signaller, launch};
 use nix::sys::signal::Signal;
 use smol_str::{SmolStr, format_smolstr};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -36,6 +38,8 @@ pub struct Servers {
     pub gate: Arc<dyn Gate>,
     pub network: Arc<Network>,
     pub policies: Arc<dyn Policies>,
+    /// What listing the tools of each server may still cost, by its name.
+    pub allowances: BTreeMap<SmolStr, Allowance>,
 }
 
 impl Servers {
@@ -99,6 +103,8 @@ impl Servers {
                     gate: Arc::clone(&self.gate),
                     caller: caller.clone(),
                     policies: Arc::clone(&self.policies),
+                    allowance: self.allowances.get(name).cloned().unwrap_or_default(),
+                    patience: PATIENCE,
                     notice: Box::new(move |line| {
                         let _ = writeln!(notices.clone(), "box: {line}");
                     }),

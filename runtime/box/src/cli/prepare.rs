@@ -256,7 +256,7 @@ fn policy(config: &BoxConfig) -> Result<Loaded, Failure> {
         }) => {
             let mut failure = rejected(&diagnostics, &source.name, &source.text);
             let unknown = |found: &Diagnostic| found.code.starts_with("unknown-action");
-            if config.servers().next().is_some() && diagnostics.iter().any(unknown) {
+            if !config.mcp.is_empty() && diagnostics.iter().any(unknown) {
                 failure.line.push_str(
                     "\nhelp: rules about the tools of an MCP server need its schema beside the policy; \
                      `box policy generate-schema` writes it",

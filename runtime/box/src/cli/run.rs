@@ -4,20 +4,26 @@ use super::prepare::{Prepared, Purpose, disclose, prepare};
 use super::{Failure, tell};
 use crate::boxdir::{BoxDir, append};
 use crate::broker;
-use crate::checkpoint::{Checkpoints, Interpreter, Servers, ShellCheckpoint};
+use crate::checkpoint::{Checkpoints, Interpreter, Remotes, Servers, ShellCheckpoint};
 use crate::config::{self, BoxConfig};
 use crate::network::Network;
 use crate::planning::{agent_workspace, plan_all};
 use crate::programs::Sandboxed;
 use crate::report::Detail;
 use crate::signals::Signals;
+use crate::veil::Veil;
 use box_authority::Authority;
 use box_authority::clock::Clock;
 use box_authority::engine::PolicySet;
 use box_authority::gate::{Caller, Gate};
 use box_authority::records::{Records, RunIdentity};
+use box_gateway::messages::Messages;
+use box_mcp::catalogue::Allowance;
+use box_mcp::relay::Policies;
 use box_shell::{Programs, Shell};
 use nix::sys::resource::{Resource, setrlimit};
+use smol_str::SmolStr;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{BufWriter, Write};
@@ -48,9 +54,10 @@ pub fn run(file: &Path, arguments: &[String]) -> Result<i32, Failure> {
     let box_dir = box_dir(&mut prepared, arguments)?;
     harden()?;
     let authority = Arc::new(authority(&prepared, &box_dir)?);
-    let network = network(&prepared, &authority, &box_dir)?;
+    let allowances = allowances(&prepared.config);
+    let network = network(&prepared, &authority, &box_dir, &allowances)?;
     disclose(&prepared, Detail::Short);
-    let status = workload(&prepared, &authority, &network, signals);
+    let status = workload(&prepared, &authority, &network, allowances, signals);
     authority.close();
     status
 }
@@ -168,25 +175,39 @@ fn network(
     prepared: &Prepared,
     authority: &Arc<Authority>,
     box_dir: &BoxDir,
+    allowances: &BTreeMap<SmolStr, Allowance>,
 ) -> Result<Arc<Network>, Failure> {
+    let policies: Arc<dyn Policies> = Arc::new(prepared.policy.tools.clone());
+    let messages = Remotes::new(&prepared.config, policies, allowances)
+        .map(|remotes| Arc::new(remotes) as Arc<dyn Messages>);
     let gate: Arc<dyn Gate> = Arc::<Authority>::clone(authority);
     let notices = append(&box_dir.notices())
         .map_err(|e| Failure::failed(format!("the notices of the network: {e}")))?;
-    Network::start(&prepared.config, gate, &prepared.home, notices)
+    Network::start(&prepared.config, gate, &prepared.home, notices, messages)
         .map(Arc::new)
         .map_err(Failure::failed)
+}
+
+/// What listing tools may cost during this run, by the name of the server.
+fn allowances(config: &BoxConfig) -> BTreeMap<SmolStr, Allowance> {
+    let run = Allowance::default();
+    let names = config.mcp.keys();
+    names
+        .map(|name| (SmolStr::from(name), run.another()))
+        .collect()
 }
 
 fn workload(
     prepared: &Prepared,
     authority: &Arc<Authority>,
     network: &Arc<Network>,
+    allowances: BTreeMap<SmolStr, Allowance>,
     signals: Signals,
 ) -> Result<i32, Failure> {
     let Some(agent) = prepared.planned.last() else {
         return Err(Failure::failed("there is no workload to run"));
     };
-    let checkpoints = checkpoints(prepared, authority, network);
+    let checkpoints = checkpoints(prepared, authority, network, allowances);
     let mut spec = agent.spec.clone();
     network.equip(&mut spec, &Caller::Agent);
     let plan = box_sandbox::plan::plan(&spec, &prepared.host).map_err(Failure::failed)?;
@@ -223,6 +244,7 @@ fn checkpoints(
     prepared: &Prepared,
     authority: &Arc<Authority>,
     network: &Arc<Network>,
+    allowances: BTreeMap<SmolStr, Allowance>,
 ) -> Checkpoints {
     let Prepared {
         config,
@@ -240,6 +262,12 @@ fn checkpoints(
         .remove("HOME")
         .map_or_else(|| home.clone(), PathBuf::from);
     env.remove("PATH");
+    // A command of the agent's finds the placeholders that the agent has.
+    let placeholders = network.gateway().placeholders_for(&Caller::Agent);
+    for (name, placeholder) in &placeholders {
+        env.entry(name.clone())
+            .or_insert_with(|| placeholder.clone());
+    }
     let gate: Arc<dyn Gate> = Arc::<Authority>::clone(authority);
     let scripts = box_python::Config {
         home: home.clone(),
@@ -267,7 +295,11 @@ fn checkpoints(
     });
     Checkpoints {
         shell: ShellCheckpoint {
-            shell: Shell::new(shell, Arc::clone(&gate), programs),
+            shell: Shell::new(
+                shell,
+                Arc::new(Veil::new(Arc::clone(&gate), &placeholders)),
+                programs,
+            ),
             workspace,
             env,
         },
@@ -280,6 +312,7 @@ fn checkpoints(
             gate,
             network: Arc::clone(network),
             policies: Arc::new(policy.tools.clone()),
+            allowances,
         },
     }
 }

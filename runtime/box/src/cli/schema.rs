@@ -1,7 +1,9 @@
 //! `box policy generate-schema`: the tools of the MCP servers as actions a rule can name.
 
+mod remote;
+
+use super::Failure;
 use super::prepare::{Configuration, configuration, machine, program};
-use super::{Failure, tell};
 use crate::config::{BoxConfig, Process, Server};
 use crate::planning::server;
 use crate::policy::SCHEMA;
@@ -35,9 +37,15 @@ pub fn generate(file: &Path, output: &Path) -> Result<i32, Failure> {
                 Ok(catalogue) => catalogues.push(catalogue),
                 Err(reason) => failed.push(format!("[mcp.{name}] {reason}")),
             },
-            Server::Http(_) => tell(&format!(
-                "warning: [mcp.{name}] is remote, and is not asked: no rule can speak of its tools"
-            )),
+            Server::Http(remote) => {
+                let (config, remote, home) = (config.clone(), remote.clone(), home.clone());
+                let asked = name.clone();
+                let ask = move || remote::listed(&config, &asked, &remote, &home);
+                match in_time(ask) {
+                    Ok(catalogue) => catalogues.push(catalogue),
+                    Err(reason) => failed.push(format!("[mcp.{name}] {reason}")),
+                }
+            }
         }
     }
     if !failed.is_empty() {
@@ -99,26 +107,31 @@ fn listed(
         reader: Box::new(from_it),
         writer: Box::new(to_it),
     };
-    let (answer, answered) = channel();
     let asked = name.to_owned();
-    let asking = std::thread::Builder::new()
-        .name("server tools".into())
-        .spawn(move || {
-            // Nobody waits for an answer that comes too late.
-            let _ = answer.send(list_tools(&asked, ends));
-        });
-    let found = match asking {
-        Ok(_) => match answered.recv_timeout(PATIENCE) {
-            Ok(listed) => listed.map_err(|e| e.to_string()),
-            Err(RecvTimeoutError::Timeout) => Err(format!(
-                "it listed no tools in {} seconds",
-                PATIENCE.as_secs()
-            )),
-            Err(RecvTimeoutError::Disconnected) => Err("its answer could not be read".into()),
-        },
-        Err(e) => Err(e.to_string()),
-    };
+    let found = in_time(move || list_tools(&asked, ends).map_err(|e| e.to_string()));
     let _ = child.kill();
     let _ = child.wait();
     found
+}
+
+/// The tools, if they are listed soon enough.
+fn in_time(
+    ask: impl FnOnce() -> Result<Catalogue, String> + Send + 'static,
+) -> Result<Catalogue, String> {
+    let (answer, answered) = channel();
+    std::thread::Builder::new()
+        .name("server tools".into())
+        .spawn(move || {
+            // Nobody waits for an answer that comes too late.
+            let _ = answer.send(ask());
+        })
+        .map_err(|e| e.to_string())?;
+    match answered.recv_timeout(PATIENCE) {
+        Ok(listed) => listed,
+        Err(RecvTimeoutError::Timeout) => Err(format!(
+            "it listed no tools in {} seconds",
+            PATIENCE.as_secs()
+        )),
+        Err(RecvTimeoutError::Disconnected) => Err("its answer could not be read".into()),
+    }
 }

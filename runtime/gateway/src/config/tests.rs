@@ -20,7 +20,7 @@ fn report(text: &str) -> String {
         allow_private: file.network.allow_private,
         ..Default::default()
     }) {
-        Ok((routes, _)) => routes.iter().map(|route| format!("{route:?}\n")).collect(),
+        Ok((routes, ..)) => routes.iter().map(|route| format!("{route:?}\n")).collect(),
         Err(problems) => problems
             .iter()
             .map(|problem| format!("{problem}\n"))

@@ -1,9 +1,9 @@
 //! Real programs, with nothing but the variables the gateway sets: curl, git, Python, Node.
 
 use crate::support::{Setup, World};
-use crate::upstream::{Answer, Identity, Service, Upstream, heads, reply};
 use box_authority::action::Action;
 use http_body_util::BodyExt;
+use stand_in::{Answer, Identity, Service, Upstream, heads, reply};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,9 +1,9 @@
 //! Secrets the sandbox never sees: where they go, where they do not, and that nothing brings them back.
 
 use crate::support::{Setup, World, head, rest};
-use crate::upstream::{Identity, Reply, Upstream, heads, reply};
 use box_authority::gate::Caller;
 use http_body_util::{BodyExt, StreamBody};
+use stand_in::{Identity, Reply, Upstream, heads, reply};
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ struct Field {
     plain: Upstream,
 }
 
-fn field_of(caller: Caller, service: crate::upstream::Service) -> Field {
+fn field_of(caller: Caller, service: stand_in::Service) -> Field {
     let identity = Identity::of(&HOSTS);
     let secure = Upstream::start(Some(&identity), service.clone());
     let plain = Upstream::start(None, service);
@@ -347,7 +347,7 @@ fn a_placeholder_in_a_body_is_noted_and_a_secret_stopped() {
 
 #[test]
 fn replies_are_scrubbed_across_chunks() {
-    let service: crate::upstream::Service = Arc::new(|request| {
+    let service: stand_in::Service = Arc::new(|request| {
         let key = request
             .headers()
             .get("x-api-key")
@@ -470,7 +470,7 @@ fn no_secret_no_start() {
 fn events_are_not_held_back_by_scrubbing() {
     let (go, may) = tokio::sync::oneshot::channel::<()>();
     let may = Arc::new(std::sync::Mutex::new(Some(may)));
-    let service: crate::upstream::Service = Arc::new(move |_| {
+    let service: stand_in::Service = Arc::new(move |_| {
         let may = may.lock().unwrap().take();
         Box::pin(async move {
             let (sender, receiver) = tokio::sync::mpsc::channel(1);

@@ -9,8 +9,8 @@
 mod clients;
 mod credentials;
 mod flows;
+mod messages;
 mod policy;
 mod refusals;
 mod signing;
 mod support;
-mod upstream;

@@ -1,7 +1,6 @@
 //! The gateway before the real authority: rules as people write them, history on disk.
 
 use crate::support::{Setup, World};
-use crate::upstream::{Identity, Upstream, echo, heads, reply};
 use box_authority::Authority;
 use box_authority::action::{Action, FsRead, FsResult, Outcome};
 use box_authority::clock::Clock;
@@ -9,6 +8,7 @@ use box_authority::engine::PolicySet;
 use box_authority::gate::{Caller, Gate};
 use box_authority::records::{Records, RunIdentity};
 use dogwood_compiler::compile::{Options, Source, check, load_service};
+use stand_in::{Identity, Upstream, echo, heads, reply};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -83,7 +83,7 @@ fn field(
     desk: &Desk,
     toml: &'static str,
     secrets: Vec<(&'static str, &'static str)>,
-    service: crate::upstream::Service,
+    service: stand_in::Service,
 ) -> Field {
     let identity = Identity::of(&["api.test", "chat.test"]);
     let server = Upstream::start(Some(&identity), service);

@@ -1,8 +1,8 @@
 //! Hostile clients: nothing they try reaches a server that was not judged.
 
 use crate::support::{Setup, World, head, rest};
-use crate::upstream::{Identity, Upstream, echo};
 use rustls::pki_types::ServerName;
+use stand_in::{Identity, Upstream, echo};
 use std::io::Write;
 
 struct Field {
@@ -352,6 +352,37 @@ fn a_second_lookup_cannot_change_what_was_decided() {
     assert_eq!(
         *field.world.cables.dialled.lock().unwrap(),
         ["93.184.216.34:443".parse().unwrap()]
+    );
+}
+
+#[test]
+fn a_name_in_the_table_leads_there_and_is_judged_like_any() {
+    let field = field(
+        "hosts = { 'api.test' = '93.184.216.34:8443', 'build.corp' = '10.0.0.7', 'shadow.test' = '10.0.0.7' }
+         [network]
+         allow_private = ['build.corp:443']",
+    );
+    let get = |host: &str| {
+        let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        field.world.secure(&format!("{host}:443"), &text)
+    };
+    assert!(get("api.test").starts_with("HTTP/1.1 200"));
+    assert!(get("build.corp").starts_with("HTTP/1.1 200"));
+    // Only the name and port that were lifted lead below the floor.
+    for to in ["build.corp:80", "shadow.test:443"] {
+        let said = field.world.connect(to).unwrap_err();
+        assert!(said.contains("address refused"), "{to}: {said}");
+    }
+    assert!(field.world.names.asked.lock().unwrap().is_empty());
+    assert_eq!(
+        *field.world.cables.dialled.lock().unwrap(),
+        ["93.184.216.34:8443", "10.0.0.7:443"].map(|at| at.parse().unwrap())
+    );
+    let log = field.world.log();
+    assert!(
+        log.contains("net:connect api.test:443\n")
+            && log.contains("net:connect build.corp:443 10.0.0.7"),
+        "{log}"
     );
 }
 

@@ -1,130 +1,27 @@
 //! SigV4 checked by a stand-in that computes every signature on its own.
 
 use crate::support::Setup;
-use crate::upstream::{Identity, Service, Upstream, reply};
 use http_body_util::BodyExt;
-use ring::{digest, hmac};
-use std::collections::BTreeMap;
+use stand_in::sigv4::Verifier;
+use stand_in::{Identity, Service, Upstream, reply};
 use std::sync::Arc;
 
 const KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 const TOKEN: &str = "FwoGZXIvYXdzEA-session-token";
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    hex(digest::digest(&digest::SHA256, bytes).as_ref())
-}
-
-fn mac(key: &[u8], text: &str) -> Vec<u8> {
-    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes())
-        .as_ref()
-        .to_vec()
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes()
-        .map(|b| {
-            if b.is_ascii_alphanumeric() || b"-._~/".contains(&b) {
-                char::from(b).to_string()
-            } else {
-                format!("%{b:02X}")
-            }
-        })
-        .collect()
-}
-
-/// Whether the request's signature is the one its parts give, or what is wrong.
-fn verify(parts: &http::request::Parts, body: &[u8], service: &str) -> Result<(), String> {
-    let header = |name: &str| {
-        parts
-            .headers
-            .get(name)
-            .and_then(|v| v.to_str().ok())
-            .map(str::to_owned)
-            .ok_or(format!("no {name}"))
+fn verifying(service: &'static str) -> Service {
+    let verifier = Verifier {
+        access_key_id: "AKIDREAL",
+        secret_access_key: KEY,
+        token: Some(TOKEN),
+        region: "eu-west-1",
+        service,
     };
-    let authorization = header("authorization")?;
-    let fields: BTreeMap<&str, &str> = authorization
-        .strip_prefix("AWS4-HMAC-SHA256 ")
-        .ok_or("another scheme")?
-        .split(", ")
-        .filter_map(|field| field.split_once('='))
-        .collect();
-    let scope = fields["Credential"]
-        .strip_prefix("AKIDREAL/")
-        .ok_or(format!("signed with {}", fields["Credential"]))?;
-    let date = header("x-amz-date")?;
-    if scope != format!("{}/eu-west-1/{service}/aws4_request", &date[..8]) {
-        return Err(format!("scope {scope}"));
-    }
-    if header("x-amz-security-token")? != TOKEN {
-        return Err("no session token".into());
-    }
-    let payload = match header("x-amz-content-sha256") {
-        Ok(claim) if service == "s3" && claim.starts_with(|c: char| c.is_ascii_uppercase()) => {
-            claim
-        }
-        Ok(claim) if service == "s3" && claim != sha256(body) => return Err("payload hash".into()),
-        Ok(_) if service != "s3" => {
-            return Err("a payload header for another service than S3".into());
-        }
-        _ => sha256(body),
-    };
-    let path = if service == "s3" {
-        parts.uri.path().to_owned()
-    } else {
-        encoded(parts.uri.path())
-    };
-    let mut query: Vec<String> = parts
-        .uri
-        .query()
-        .unwrap_or_default()
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            if pair.contains('=') {
-                pair.to_owned()
-            } else {
-                format!("{pair}=")
-            }
-        })
-        .collect();
-    query.sort();
-    let signed = fields["SignedHeaders"];
-    let mut headers = String::new();
-    for name in signed.split(';') {
-        headers.push_str(&format!("{name}:{}\n", header(name)?.trim()));
-    }
-    let canonical = format!(
-        "{}\n{path}\n{}\n{headers}\n{signed}\n{payload}",
-        parts.method,
-        query.join("&")
-    );
-    let text = format!(
-        "AWS4-HMAC-SHA256\n{date}\n{scope}\n{}",
-        sha256(canonical.as_bytes())
-    );
-    let mut key = format!("AWS4{KEY}").into_bytes();
-    for part in [&date[..8], "eu-west-1", service, "aws4_request"] {
-        key = mac(&key, part);
-    }
-    let own = hex(&mac(&key, &text));
-    if own == fields["Signature"] {
-        Ok(())
-    } else {
-        Err(format!("signature of\n{canonical}"))
-    }
-}
-
-fn stand_in(service: &'static str) -> Service {
     Arc::new(move |request| {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.unwrap().to_bytes();
-            match verify(&parts, &body, service) {
+            match verifier.verify(&parts, &body) {
                 Ok(()) => reply(200, &[("x-echo", TOKEN)], "verified"),
                 Err(why) => reply(400, &[], format!("not verified: {why}")),
             }
@@ -139,8 +36,8 @@ fn a_stand_in_verifies_what_was_signed_outside() {
         "files.s3.eu-west-1.amazonaws.com",
         "stand-in.test",
     ]);
-    let sqs = Upstream::start(Some(&identity), stand_in("sqs"));
-    let s3 = Upstream::start(Some(&identity), stand_in("s3"));
+    let sqs = Upstream::start(Some(&identity), verifying("sqs"));
+    let s3 = Upstream::start(Some(&identity), verifying("s3"));
     let toml = r#"
         [egress.aws]
         destinations = ["*.amazonaws.com", "*.amazonaws.com:8443"]
@@ -245,7 +142,7 @@ fn a_stand_in_verifies_what_was_signed_outside() {
 #[test]
 fn the_placeholder_keys_open_nothing_elsewhere() {
     let identity = Identity::of(&["evil.test"]);
-    let server = Upstream::start(Some(&identity), stand_in("sqs"));
+    let server = Upstream::start(Some(&identity), verifying("sqs"));
     let toml = "[egress.aws]\ndestinations = ['*.amazonaws.com']\nsecret = { ref = 'aws://work' }";
     let world = Setup {
         toml,

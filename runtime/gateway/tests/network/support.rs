@@ -5,6 +5,7 @@ use box_authority::action::{Action, Outcome};
 use box_authority::denial::{Denial, DenyCause, RuleName};
 use box_authority::gate::{Caller, Gate, Permit};
 use box_gateway::edges::{Dialer, Resolver};
+use box_gateway::messages::Messages;
 use box_gateway::secrets::{AwsKeys, Secret, SecretFault};
 use box_gateway::{
     Edges, Gateway, GatewayConfig, Limits, Network, Notice, Route, SecretSource, System, Watch,
@@ -196,7 +197,9 @@ impl Watch for Notices {
 #[serde(default)]
 struct File {
     egress: BTreeMap<String, Route>,
+    mcp: BTreeMap<String, Route>,
     network: Network,
+    hosts: BTreeMap<String, String>,
 }
 
 pub struct Setup {
@@ -211,6 +214,7 @@ pub struct Setup {
     pub limits: Limits,
     /// Instead of the scripted one.
     pub gate: Option<Arc<dyn Gate>>,
+    pub messages: Option<Arc<dyn Messages>>,
 }
 
 impl Default for Setup {
@@ -225,6 +229,7 @@ impl Default for Setup {
             caller: Caller::Agent,
             limits: Limits::default(),
             gate: None,
+            messages: None,
         }
     }
 }
@@ -243,7 +248,9 @@ impl Setup {
         let file: File = toml::from_str(self.toml).expect("configuration");
         let config = GatewayConfig {
             egress: file.egress,
+            mcp: file.mcp,
             allow_private: file.network.allow_private,
+            hosts: file.hosts,
             extra_roots: self.roots,
             limits: self.limits,
         };
@@ -273,6 +280,7 @@ impl Setup {
             clock: Arc::new(System),
             random: Arc::new(System),
             watch: notices.clone(),
+            messages: self.messages,
         };
         let gateway =
             Gateway::start(&config, asked, edges).unwrap_or_else(|fault| panic!("{fault}"));

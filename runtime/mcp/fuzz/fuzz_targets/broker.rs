@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
 fuzz_target!(|data: &[u8]| {
-    let mut broker = Broker::new("fuzz");
+    let mut broker = Broker::new("fuzz", box_mcp::catalogue::Allowance::default());
     let mut open = BTreeSet::new();
     for turn in data.split(|byte| *byte == b'\n') {
         let Some((first, line)) = turn.split_first() else {

@@ -1,6 +1,7 @@
 //! The broker played by hand: what either side says, what is asked, and what comes of it.
 
-use super::{Broker, Installed, MAX_OUTSTANDING, Step};
+use super::{Broker, Installed, MAX_OUTSTANDING, Step, Ticket};
+use crate::catalogue::Allowance;
 use box_authority::action::Action;
 use box_authority::denial::{Denial, DenyCause, RuleName};
 use std::fmt::Write;
@@ -14,6 +15,8 @@ struct Play {
     text: String,
     /// Where to stop a listing: an install is then left open.
     hold: bool,
+    /// The latest page that the server has some time for.
+    page: Option<Ticket>,
 }
 
 fn denial(action: &Action) -> Denial {
@@ -34,11 +37,12 @@ fn denial(action: &Action) -> Denial {
 impl Play {
     fn new() -> Play {
         Play {
-            broker: Broker::new("pay"),
+            broker: Broker::new("pay", Allowance::default()),
             refuse: |_| false,
             install: Installed::Typed,
             text: String::new(),
             hold: false,
+            page: None,
         }
     }
 
@@ -63,6 +67,10 @@ impl Play {
                 }
                 Step::ToClient(line) => {
                     writeln!(self.text, "  → client {line}").unwrap();
+                    Vec::new()
+                }
+                Step::Timed(page) => {
+                    self.page = Some(page);
                     Vec::new()
                 }
                 Step::Ask { ticket, action } => {
@@ -285,7 +293,7 @@ fn a_changed_list_replaces_the_tools_and_between_only_the_shared_ones_pass() {
 fn tools_may_not_change_without_end() {
     let mut play = Play::new();
     play.listed();
-    for turn in 0..=super::MAX_CHANGES {
+    for turn in 0..=crate::catalogue::MAX_CHANGES {
         play.text.clear();
         let tools = format!(r#"{{"tools":[{{"name":"t{turn}","inputSchema":{{}}}}]}}"#);
         play.client(&request(turn, "tools/list", "{}"))
@@ -339,6 +347,25 @@ fn an_id_names_one_request_at_a_time() {
         .client(r#"{"jsonrpc":"2.0","id":"1","method":"resources/list"}"#)
         .server(&reply(1, "{}"))
         .client(&request(1, "resources/list", "{}"));
+    insta::assert_snapshot!(play.text);
+}
+
+#[test]
+fn a_page_that_does_not_come_in_time_is_given_up() {
+    let mut play = Play::new();
+    let page = |result: &str| format!(r#"{{"tools":[],"nextCursor":"{result}"}}"#);
+    play.client(&request(1, "tools/list", "{}"));
+    let first = play.page.unwrap();
+    play.server(&reply(1, &page("2")));
+    play.client(&request(2, "tools/list", r#"{"cursor":"2"}"#));
+    // The first came in time; the second did not, and what still comes of it is nobody's.
+    let steps = play.broker.overdue(first);
+    play.walk(steps);
+    let second = play.page.unwrap();
+    let steps = play.broker.overdue(second);
+    play.walk(steps);
+    play.server(&reply(2, TOOLS));
+    play.client(&charge(3, "{}"));
     insta::assert_snapshot!(play.text);
 }
 
@@ -466,7 +493,7 @@ fn a_client_that_ends_leaves_what_may_have_happened() {
 
 #[test]
 fn a_server_that_ends_while_a_call_is_decided_gets_nothing() {
-    let mut broker = Broker::new("pay");
+    let mut broker = Broker::new("pay", Allowance::default());
     let steps = broker.from_client(request(1, "resources/list", "{}").as_bytes());
     let Some(Step::Ask { ticket, .. }) = steps.first() else {
         panic!("a list of resources is decided");

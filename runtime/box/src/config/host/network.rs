@@ -4,7 +4,8 @@ use super::super::shape::{Draft, DraftRoute, DraftServer};
 use super::super::{GatewayTable, Remote, Server};
 use super::{Resolver, reason};
 use box_gateway::Route;
-use box_gateway::config::{ConfigProblem, GatewayConfig, check, hosts};
+use box_gateway::config::{ConfigProblem, GatewayConfig, check};
+use box_gateway::destination::Destination;
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,76 +13,80 @@ use std::path::{Path, PathBuf};
 
 impl Resolver<'_> {
     pub(super) fn egress(&mut self, draft: &Draft) -> BTreeMap<String, Route> {
-        let mut egress = BTreeMap::new();
-        for (name, route) in &draft.egress {
-            self.allowed(draft, route);
-            // A route that lacks a key has been answered; it would only be answered again.
-            if whole(route) {
-                egress.insert(name.clone(), route.route.clone());
-            }
-        }
-        let config = GatewayConfig {
-            egress: egress.clone(),
+        let remotes = || {
+            draft.mcp.iter().filter_map(|(name, server)| match server {
+                DraftServer::Http(route) => Some((name, &**route)),
+                DraftServer::Stdio(_) => None,
+            })
+        };
+        let mut config = GatewayConfig {
             allow_private: texts(draft),
+            hosts: named(draft),
             ..GatewayConfig::default()
         };
-        match check(&config) {
-            Ok((bound, _)) => {
-                let taken: Vec<(String, String)> = hosts(&bound)
-                    .map(|(name, host)| (name.to_string(), host.to_string()))
-                    .collect();
-                self.remotes(draft, &taken);
-            }
-            Err(problems) => {
-                for problem in problems {
-                    self.gateway_problem(draft, &problem);
-                }
-                self.remotes(draft, &[]);
+        // A route that lacks a key has been answered; it would only be answered again.
+        for (name, route) in &draft.egress {
+            self.allowed(draft, route);
+            if whole(route) {
+                config.egress.insert(name.clone(), route.route.clone());
             }
         }
-        egress
+        for (name, route) in remotes() {
+            self.allowed(draft, route);
+            if whole(route) {
+                config.mcp.insert(name.clone(), route.route.clone());
+            } else if route.spans.contains_key("destinations") {
+                self.destinations(name, route);
+            }
+        }
+        for problem in check(&config).err().unwrap_or_default() {
+            self.gateway_problem(draft, &problem);
+        }
+        let mut taken: Vec<(&str, Vec<Destination>)> = draft
+            .egress
+            .values()
+            .map(|route| (route.title.as_str(), parsed(route)))
+            .collect();
+        for (_, route) in remotes() {
+            self.alone(route, &taken);
+            taken.push((&route.title, parsed(route)));
+        }
+        config.egress
     }
 
-    /// The destinations of remote MCP servers; a host is one server's or none.
-    fn remotes(&mut self, draft: &Draft, egress: &[(String, String)]) {
-        let mut taken: Vec<(String, String)> = egress
-            .iter()
-            .map(|(name, host)| (format!("[egress.{name}]"), host.clone()))
-            .collect();
-        for (name, server) in &draft.mcp {
-            let DraftServer::Http(route) = server else {
+    /// The destinations of a remote server that has no secret.
+    fn destinations(&mut self, name: &str, route: &DraftRoute) {
+        let faults = route.destinations.iter().filter_map(|word| {
+            let fault = Destination::parse(&word.text).err()?;
+            Some(format!("{:?}: {fault}", word.text))
+        });
+        let none = route.destinations.is_empty();
+        let none = none.then(|| "it names no destination".to_owned());
+        for text in faults.chain(none) {
+            let problem = ConfigProblem {
+                table: format!("mcp.{name}"),
+                key: "destinations".into(),
+                text,
+            };
+            self.route_problem(route, &problem);
+        }
+    }
+
+    /// Every request to a host of a remote server is read as a message to it.
+    fn alone(&mut self, route: &DraftRoute, taken: &[(&str, Vec<Destination>)]) {
+        for word in &route.destinations {
+            let Ok(own) = Destination::parse(&word.text) else {
                 continue;
             };
-            self.allowed(draft, route);
-            for word in &route.destinations {
-                let named = word.text.split(['/', ':']).next().unwrap_or_default();
-                let host = named.to_ascii_lowercase();
-                if let Some((other, _)) = taken.iter().find(|(_, other)| *other == host) {
-                    let message = format!("the host `{host}` is {other}'s already");
-                    self.refuse(
-                        "invalid-egress",
-                        word.span,
-                        message,
-                        "what is sent there is read as one thing only: take it out of one of them",
-                    );
-                } else {
-                    taken.push((format!("[mcp.{name}]"), host));
-                }
-            }
-            if !route.spans.contains_key("destinations") {
-                continue;
-            }
-            let mut alone = route.route.clone();
-            if !route.secret {
-                // Only its destinations are to be looked at.
-                alone.secret.reference = "env://X".into();
-            }
-            let config = GatewayConfig {
-                egress: [(name.clone(), alone)].into(),
-                ..GatewayConfig::default()
-            };
-            for problem in check(&config).err().unwrap_or_default() {
-                self.route_problem(route, &problem);
+            let meets = |others: &Vec<Destination>| others.iter().any(|to| to.shares_host(&own));
+            if let Some((other, _)) = taken.iter().find(|(_, others)| meets(others)) {
+                let message = format!("the host of `{}` is {other}'s already", word.text);
+                self.refuse(
+                    "invalid-egress",
+                    word.span,
+                    message,
+                    "what is sent there is read as one thing only: take it out of one of them",
+                );
             }
         }
     }
@@ -106,16 +111,30 @@ impl Resolver<'_> {
     }
 
     fn gateway_problem(&mut self, draft: &Draft, problem: &ConfigProblem) {
-        let name = problem.table.strip_prefix("egress.");
-        match name.and_then(|name| draft.egress.get(name)) {
+        let egress = problem.table.strip_prefix("egress.");
+        let egress = egress.and_then(|name| draft.egress.get(name));
+        let server = problem.table.strip_prefix("mcp.");
+        let server = server.and_then(|name| match draft.mcp.get(name) {
+            Some(DraftServer::Http(route)) => Some(&**route),
+            _ => None,
+        });
+        match egress.or(server) {
             Some(route) => self.route_problem(route, problem),
             None => {
-                let word = smallest(&draft.gateway.allow_private, problem);
+                let names: Vec<super::Word>;
+                let (words, help) = if problem.key == "hosts" {
+                    names = draft.gateway.hosts.iter().map(|(n, _)| n.clone()).collect();
+                    let help = "write a name and where it leads: `\"db.internal\" = \"10.0.0.7\"`, or `\"10.0.0.7:5433\"`";
+                    (&names, help)
+                } else {
+                    let help = "write the name and the port of one service: `db.internal:5432`";
+                    (&draft.gateway.allow_private, help)
+                };
                 self.refuse(
                     "invalid-gateway",
-                    word.unwrap_or(Span::at(0)),
+                    smallest(words, problem).unwrap_or(Span::at(0)),
                     format!("`[gateway]` `{}`: {}", problem.key, problem.text),
-                    "write the name and the port of one service: `db.internal:5432`",
+                    help,
                 );
             }
         }
@@ -168,6 +187,7 @@ impl Resolver<'_> {
         }
         GatewayTable {
             allow_private: texts(draft),
+            hosts: named(draft),
             ca_files,
         }
     }
@@ -249,6 +269,14 @@ impl Resolver<'_> {
     }
 }
 
+/// The destinations that are some.
+fn parsed(route: &DraftRoute) -> Vec<Destination> {
+    let words = route.destinations.iter();
+    words
+        .filter_map(|word| Destination::parse(&word.text).ok())
+        .collect()
+}
+
 /// Whether a route has the keys that make it one.
 fn whole(route: &DraftRoute) -> bool {
     route.spans.contains_key("destinations") && !route.route.secret.reference.is_empty()
@@ -260,6 +288,16 @@ fn texts(draft: &Draft) -> Vec<String> {
         .allow_private
         .iter()
         .map(|word| word.text.clone())
+        .collect()
+}
+
+/// Names and where they lead.
+fn named(draft: &Draft) -> BTreeMap<String, String> {
+    draft
+        .gateway
+        .hosts
+        .iter()
+        .map(|(name, place)| (name.text.clone(), place.text.clone()))
         .collect()
 }
 

@@ -169,6 +169,7 @@ secret = { ref = "env://LLM_KEY", header = "x-api-key" }
 allow = ["agent", "tool.git", "mcp.tickets"]
 [gateway]
 allow_private = ["db.internal:5432"]
+hosts = { "db.internal" = "10.0.0.7:5433", "wiki.example.net" = "10.0.0.8" }
 ca_files = ["roots.pem"]
 [mcp.tickets]
 type = "stdio"
@@ -221,6 +222,7 @@ destinations = ["wiki.example.net"]
 secret = { ref = "env://WIKI" }
 [gateway]
 allow_private = ["db.internal", "a b:1"]
+hosts = { "db.internal" = "here", "*.example" = "10.0.0.7", "10.0.0.7" = "10.0.0.8" }
 ca_files = ["key.pem", "rules.dw", "gone.pem"]
 [mcp.tickets]
 type = "stdio"

@@ -42,6 +42,8 @@ pub struct DraftTarget {
 #[derive(Clone, Debug, Default)]
 pub struct DraftGateway {
     pub allow_private: Vec<Word>,
+    /// A name, and where it leads.
+    pub hosts: Vec<(Word, Word)>,
     pub ca_files: Vec<Word>,
 }
 
@@ -76,6 +78,7 @@ const PLACEMENTS: &[(&str, PlacementKind)] = &[
     ("query_param", PlacementKind::QueryParam),
 ];
 const INJECTS: &[(&str, Inject)] = &[("phantom", Inject::Phantom), ("always", Inject::Always)];
+const GATEWAY: &[&str] = &["allow_private", "hosts", "ca_files"];
 const TARGET: &[&str] = &["kind", "destination", "include", "secret"];
 const INCLUDE: &[(&str, ())] = &[
     ("deny", ()),
@@ -250,11 +253,6 @@ impl Reader {
         let remote = self.choice("`type`", &kind, &[("stdio", false), ("http", true)])?;
         if remote {
             let route = self.route(title, word.span, table, Use::Remote);
-            self.not_enforced(
-                word.span,
-                &format!("`{}`: an MCP server over HTTP", route.title),
-                "its requests would be decided as `http:request` and not as `mcp:call`; take the table out and write rules about the requests",
-            );
             return Some(DraftServer::Http(Box::new(route)));
         }
         let process = self.process(title, word.span, table, Owner::Server);
@@ -452,10 +450,29 @@ impl Reader {
                     draft.allow_private = self.strings(key, value).unwrap_or_default();
                 }
                 "ca_files" => draft.ca_files = self.strings(key, value).unwrap_or_default(),
-                _ => self.unknown(key, "in `[gateway]`", &["allow_private", "ca_files"]),
+                "hosts" => {
+                    if let Some(table) = self.table(key, value) {
+                        draft.hosts = self.hosts(table);
+                    }
+                }
+                _ => self.unknown(key, "in `[gateway]`", GATEWAY),
             }
         }
         draft
+    }
+
+    fn hosts(&mut self, table: &DeTable<'_>) -> Vec<(Word, Word)> {
+        let mut hosts = Vec::new();
+        for (key, value) in table {
+            let name = Word {
+                text: key.get_ref().to_string(),
+                span: span(key.span()),
+            };
+            if let Some(place) = self.string(key, value) {
+                hosts.push((name, place));
+            }
+        }
+        hosts
     }
 
     /// A table of switches, of which this build has each in one position.

@@ -91,6 +91,7 @@ destinations = ["s3.eu-west-1.amazonaws.com"]
 secret.ref = "aws://work"
 [gateway]
 allow_private = ["db.internal:5432"]
+hosts = { "db.internal" = "10.0.0.7" }
 ca_files = ["roots.pem"]
 [mcp.tickets]
 type = "stdio"
@@ -143,6 +144,8 @@ destinations = ["e.example"]
 secret = { ref = "file:///x", env = "HTTP_PROXY" }
 [gateway]
 allow_privat = ["a:1"]
+host = {}
+hosts."a.example" = 3
 ca_files = "x"
 [mcp.one]
 command = ["one"]
