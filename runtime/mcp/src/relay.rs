@@ -256,11 +256,64 @@ pub(crate) fn next_line(reader: &mut impl BufRead) -> std::io::Result<Option<Lin
 
 #[cfg(test)]
 mod tests {
-    use super::{Fixed, Line, Policies, next_line};
+    use super::{Deciders, Ends, Fixed, Line, Policies, next_line, relay};
     use crate::broker::Installed;
-    use crate::catalogue::{Catalogue, page};
+    use crate::catalogue::{Allowance, Catalogue, page};
     use crate::frame::MAX_LINE;
+    use box_authority::action::{Action, Outcome};
+    use box_authority::denial::Denial;
+    use box_authority::gate::{Caller, Gate, Permit};
     use serde_json::json;
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    struct Open;
+
+    impl Permit for Open {
+        fn complete(self: Box<Self>, _outcome: Outcome) {}
+    }
+
+    impl Gate for Open {
+        fn decide(&self, _: &Caller, _: Action) -> Result<Box<dyn Permit>, Denial> {
+            Ok(Box::new(Open))
+        }
+    }
+
+    #[test]
+    fn a_client_does_not_wait_for_ever_for_a_list() {
+        let ends = |stream: &UnixStream| Ends {
+            reader: Box::new(stream.try_clone().unwrap()),
+            writer: Box::new(stream.try_clone().unwrap()),
+        };
+        let (client, clients) = UnixStream::pair().unwrap();
+        let (server, servers) = UnixStream::pair().unwrap();
+        let deciders = Deciders {
+            gate: Arc::new(Open),
+            caller: Caller::Agent,
+            policies: Arc::new(Fixed::default()),
+            allowance: Allowance::default(),
+            patience: Duration::from_millis(5),
+            notice: Box::new(|_| {}),
+        };
+        let (clients, servers) = (ends(&clients), ends(&servers));
+        let relayed = std::thread::spawn(move || relay("slow", clients, servers, deciders));
+        writeln!(
+            &client,
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list"}}"#
+        )
+        .unwrap();
+        let mut told = String::new();
+        BufReader::new(&client).read_line(&mut told).unwrap();
+        assert!(told.contains("it did not answer in time"), "{told}");
+        // The server had it, and its end is the end of all.
+        let mut asked = String::new();
+        BufReader::new(&server).read_line(&mut asked).unwrap();
+        assert!(asked.contains("tools/list"));
+        drop(server);
+        relayed.join().unwrap().unwrap();
+    }
 
     #[test]
     fn lines_are_kept_to_their_limit() {
