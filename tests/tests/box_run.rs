@@ -1,4 +1,8 @@
-//! `box run` from end to end, with real programs: the example of the README, and what must hold around it.
+//! `box run` from end to end, with real programs: the examples, and what must hold around them.
+
+mod box_run {
+    mod examples;
+}
 
 use dogwood_tests::{has, program, workspace};
 use std::fs;
