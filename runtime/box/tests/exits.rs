@@ -165,7 +165,12 @@ env = {{ PATH = "{}:/usr/bin:/bin" }}
         let text =
             format!("{}{told}", String::from_utf8_lossy(&output.stdout)).replace(&home, "HOME");
         let own = |line: &&str| !line.starts_with("box: ") || line.contains(" denied: ");
-        let lines: Vec<&str> = text.lines().filter(own).collect();
+        // A placeholder is another one each run.
+        let lines = text.lines().filter(own).map(|line| {
+            let shown = line.strip_prefix("strands_box_");
+            shown.map_or(line, |_| "strands_box_PLACEHOLDER")
+        });
+        let lines: Vec<&str> = lines.collect();
         format!("{}\nexit {:?}", lines.join("\n"), output.status.code())
     }
 
@@ -209,7 +214,7 @@ fn the_network_ends_at_the_gateway_whoever_asks() {
         format!("bash -c \"{curl} -X DELETE {url} | grep -o 'no_delete' | head -1\""),
         format!("bash -c \"curl -s --noproxy '*' {url}\"; echo $?"),
         "bash -c \"curl -sS -o /dev/null -w '%{http_code}\\n' http://169.254.169.254/\"".into(),
-        "bash -c 'CI=yes printenv CI; printenv API_KEY'; echo $?".into(),
+        "bash -c 'CI=yes printenv CI; printenv API_KEY; CI=no /usr/bin/printenv CI API_KEY'; echo $?".into(),
         "case $API_KEY in strands_box_*) echo placeholder ${#API_KEY};; esac".into(),
         "read line < \"$SSL_CERT_FILE\"; echo $line".into(),
         // One history: what the shell read seals what curl sends.
