@@ -142,10 +142,10 @@ impl Broker {
             Ok(catalogue) => Arc::new(catalogue),
             Err(fault) => return vec![self.failed(&id, "tools/list", &fault.to_string())],
         };
-        if let Some(accepted) = &self.accepted {
-            if accepted.catalogue.fingerprint() == catalogue.fingerprint() {
-                return vec![Step::ToClient(reply)];
-            }
+        if let Some(accepted) = &self.accepted
+            && accepted.catalogue.fingerprint() == catalogue.fingerprint()
+        {
+            return vec![Step::ToClient(reply)];
         }
         if let Err(fault) = self.allowance.change(&catalogue) {
             return vec![self.failed(&id, "tools/list", &fault.to_string())];
