@@ -30,6 +30,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 pub use why::{NamedRule, why};
 pub use witness::{Seen, Witness, wait as spoken_span};
+pub use words::span as length_in_words;
 
 /// One rule, explained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
