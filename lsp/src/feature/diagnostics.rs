@@ -1,0 +1,152 @@
+//! What is wrong with a document: the very findings of `dogwood check`, with the same codes and fixes.
+
+use crate::document::Kind;
+use crate::snapshot::Snapshot;
+use dogwood_compiler::compile::{self, Options, Source};
+use dogwood_compiler::grammar::diagnostic::{Diagnostic, SourceId};
+use dogwood_compiler::suite;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// What checking a document found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// About this document, in its order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The documents that labels are in, by source.
+    pub sources: Vec<PathBuf>,
+}
+
+/// Codes of what could as well not be there.
+const POINTLESS: &[&str] = &[
+    "forbid-without-permit",
+    "never-applies",
+    "shadowed-rule",
+    "unused-variable",
+];
+/// Codes of what may still change.
+const UNSETTLED: &[&str] = &["experimental-arithmetic"];
+
+/// How an editor may show a message beside its severity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    Unnecessary,
+    Deprecated,
+}
+
+pub fn tag(code: &str) -> Option<Tag> {
+    match code {
+        _ if POINTLESS.contains(&code) => Some(Tag::Unnecessary),
+        _ if UNSETTLED.contains(&code) => Some(Tag::Deprecated),
+        _ => None,
+    }
+}
+
+pub fn diagnostics(snapshot: &Snapshot) -> Findings {
+    let document = &snapshot.document;
+    let source = Source {
+        name: document.path.display().to_string(),
+        text: document.text.clone(),
+    };
+    match document.kind {
+        Kind::Policy => policy(snapshot, source),
+        Kind::ActionSchema => Findings {
+            diagnostics: compile::check_action_schema(&source),
+            sources: vec![document.path.clone()],
+        },
+        Kind::EventSchema => event_schema(snapshot, &source),
+        Kind::Tests => Findings {
+            diagnostics: tests(snapshot),
+            sources: vec![document.path.clone()],
+        },
+    }
+}
+
+fn policy(snapshot: &Snapshot, source: Source) -> Findings {
+    let setup = &snapshot.setup;
+    let options = Options {
+        arithmetic: setup.arithmetic,
+        quiet: false,
+    };
+    let mut sources = vec![snapshot.document.path.clone()];
+    // A library is no library to itself.
+    let library = setup
+        .macros
+        .as_ref()
+        .filter(|library| library.path != snapshot.document.path);
+    let macros = library.map(|library| {
+        sources.push(library.path.clone());
+        Source {
+            name: library.path.display().to_string(),
+            text: library.text.clone(),
+        }
+    });
+    if let Some(declarations) = &setup.providers {
+        sources.push(PathBuf::from(&declarations.name));
+    }
+    let policies = [source];
+    let checked = if setup.broken.is_empty() {
+        compile::check(&policies, macros.as_ref(), &setup.service, &options)
+    } else {
+        // What the broken schema declares would be missing; it has its own messages.
+        compile::parse_only(&policies, macros.as_ref(), &options)
+    };
+    let mut diagnostics = checked.map_or_else(|all| all, |checked| checked.diagnostics);
+    diagnostics.retain(|diagnostic| diagnostic.source == SourceId(0));
+    Findings {
+        diagnostics,
+        sources,
+    }
+}
+
+fn event_schema(snapshot: &Snapshot, source: &Source) -> Findings {
+    let setup = &snapshot.setup;
+    let own = snapshot.document.path.clone();
+    let actions = setup.action_schema.as_ref();
+    let actions = actions.filter(|actions| !setup.broken.contains(&actions.path));
+    let Some(actions) = actions else {
+        return Findings {
+            diagnostics: compile::check_event_schema(source),
+            sources: vec![own],
+        };
+    };
+    let declared = Source {
+        name: actions.path.display().to_string(),
+        text: actions.text.clone(),
+    };
+    let loaded = compile::load_service(Some(&declared), Some(source));
+    let mut diagnostics = loaded.map_or_else(|all| all, |(_, warnings)| warnings);
+    diagnostics.retain(|diagnostic| diagnostic.source == SourceId(1));
+    Findings {
+        diagnostics,
+        sources: vec![actions.path.clone(), own],
+    }
+}
+
+fn tests(snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let test = &snapshot.document;
+    let tested = match snapshot.shelf.tested(test) {
+        Ok(tested) => tested,
+        Err(problems) => return problems,
+    };
+    let header = suite::header(&test.text).unwrap_or_default();
+    let mut names = BTreeSet::new();
+    for (at, path) in tested.policies.iter().enumerate() {
+        let Some(policy) = snapshot.shelf.document(path) else {
+            let span = header
+                .policies
+                .get(at)
+                .map_or_else(Default::default, |name| name.span);
+            let message = format!("there is no policy {}", path.display());
+            return vec![
+                Diagnostic::error("test-policy", span, message)
+                    .help("the path is relative to the folder of the test file"),
+            ];
+        };
+        names.extend(super::lens::names(&policy));
+    }
+    match suite::read(&test.text, &snapshot.setup.service, &names) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems,
+    }
+}

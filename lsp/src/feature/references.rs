@@ -1,0 +1,165 @@
+//! Everywhere a name is used: in this document, and in those that share what it names.
+
+use crate::document::{Document, Kind};
+use crate::mark::{Mark, What};
+use crate::snapshot::{Place, Snapshot, macros};
+use dogwood_compiler::grammar::Span;
+use dogwood_compiler::value::EntityUid;
+use smol_str::SmolStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a name stands for, so that two names can be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symbol {
+    /// By where it is introduced.
+    Local(Span),
+    /// With the document that defines it; none where it is built in.
+    Macro(SmolStr, Option<PathBuf>),
+    /// Of one of these policies.
+    Rule(SmolStr, Vec<PathBuf>),
+    Type(SmolStr),
+    Action(EntityUid),
+    Kind(SmolStr),
+    Entity(EntityUid),
+}
+
+/// One place of a symbol.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub place: Place,
+    pub defines: bool,
+}
+
+/// The symbol at an offset, and its place.
+pub fn symbol(snapshot: &Snapshot, offset: usize) -> Option<(Symbol, Span)> {
+    let mark = snapshot.document.mark_at(offset)?;
+    Some((of(snapshot, mark)?, mark.span))
+}
+
+fn of(snapshot: &Snapshot, mark: &Mark) -> Option<Symbol> {
+    Some(match &mark.what {
+        What::Local(local) => Symbol::Local(local.binder),
+        What::Macro(name) => {
+            let (_, document, built_in) = snapshot.macro_named(name)?;
+            Symbol::Macro(name.clone(), (!built_in).then(|| document.path.clone()))
+        }
+        What::Rule(id) => Symbol::Rule(id.clone(), policies(snapshot)),
+        What::Type(name) => Symbol::Type(name.clone()),
+        What::Action(uid) => Symbol::Action(uid.clone()),
+        What::Entity(uid) => Symbol::Entity(uid.clone()),
+        What::ActionId(id) => {
+            let mut actions = snapshot.setup.service.actions.actions.keys();
+            Symbol::Action(actions.find(|uid| called(uid, id))?.clone())
+        }
+        What::Kind { kind, .. } => Symbol::Kind(kind.clone()),
+        _ => return None,
+    })
+}
+
+/// Whether a test may call an action so.
+fn called(uid: &EntityUid, id: &str) -> bool {
+    uid.id == id || dogwood_compiler::explain::short_name(uid) == id
+}
+
+/// The policies a document is about: itself, or those it tests.
+fn policies(snapshot: &Snapshot) -> Vec<PathBuf> {
+    match snapshot.document.kind {
+        Kind::Tests => {
+            let tested = snapshot.shelf.tested(&snapshot.document);
+            tested.map_or_else(|_| Vec::new(), |tested| tested.policies)
+        }
+        _ => vec![snapshot.document.path.clone()],
+    }
+}
+
+/// All places of a symbol, by document.
+pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
+    let here = Arc::clone(&snapshot.document);
+    let shelf = &snapshot.shelf;
+    let mut documents: Vec<Arc<Document>> = vec![here];
+    match symbol {
+        Symbol::Local(_) | Symbol::Macro(_, None) => {}
+        Symbol::Macro(name, Some(home)) => {
+            let library = snapshot.setup.macros.as_ref();
+            if library.is_some_and(|library| library.path == *home)
+                || *home != snapshot.document.path
+            {
+                let of_library = shelf
+                    .all()
+                    .iter()
+                    .filter_map(|path| {
+                        let uses = path == home || {
+                            let setup = shelf.setup(path);
+                            setup
+                                .macros
+                                .as_ref()
+                                .is_some_and(|macros| macros.path == *home)
+                        };
+                        let document = uses.then(|| shelf.document(path)).flatten()?;
+                        let own = document.path != *home
+                            && macros(&document).any(|def| def.name.text == *name);
+                        (!own).then_some(document)
+                    })
+                    .collect::<Vec<_>>();
+                documents.extend(of_library);
+            }
+        }
+        Symbol::Rule(_, policies) => {
+            for path in policies {
+                documents.extend(shelf.document(path));
+                documents.extend(shelf.tests_of(path));
+            }
+        }
+        Symbol::Type(_) | Symbol::Action(_) | Symbol::Kind(_) | Symbol::Entity(_) => {
+            let setup = &snapshot.setup;
+            documents.extend(setup.action_schema.clone());
+            documents.extend(setup.event_schema.clone());
+            for path in shelf.all().iter() {
+                if shelf.setup(path).same_schemas(setup) {
+                    documents.extend(shelf.document(path));
+                }
+            }
+        }
+    }
+    documents.sort_by(|a, b| a.path.cmp(&b.path));
+    documents.dedup_by(|a, b| a.path == b.path);
+    let mut found = Vec::new();
+    for document in documents {
+        for mark in document.marks() {
+            if stands_for(&mark.what, symbol) {
+                let place = Place {
+                    document: Arc::clone(&document),
+                    span: mark.span,
+                };
+                let defines = mark.defines;
+                found.push(Found { place, defines });
+            }
+        }
+    }
+    found
+}
+
+pub fn stands_for(what: &What, symbol: &Symbol) -> bool {
+    match (what, symbol) {
+        (What::Local(local), Symbol::Local(binder)) => local.binder == *binder,
+        (What::Macro(name), Symbol::Macro(wanted, _)) => name == wanted,
+        (What::Rule(id), Symbol::Rule(wanted, _)) => id == wanted,
+        (What::Type(name), Symbol::Type(wanted)) => name == wanted,
+        (What::Action(uid), Symbol::Action(wanted)) => uid == wanted,
+        (What::Entity(uid), Symbol::Entity(wanted)) => uid == wanted,
+        (What::ActionId(id), Symbol::Action(wanted)) => called(wanted, id),
+        (What::Kind { kind, .. }, Symbol::Kind(wanted)) => kind == wanted,
+        _ => false,
+    }
+}
+
+pub fn references(snapshot: &Snapshot, offset: usize, declaration: bool) -> Vec<Place> {
+    let Some((symbol, _)) = symbol(snapshot, offset) else {
+        return Vec::new();
+    };
+    let all = places(snapshot, &symbol).into_iter();
+    all.filter(|found| declaration || !found.defines)
+        .map(|found| found.place)
+        .collect()
+}
