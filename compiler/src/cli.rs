@@ -262,7 +262,7 @@ impl Failure {
             Failure::NoTests => {
                 "there is no test file here; their names end in `.dwtest.toml`".to_owned()
             }
-            Failure::Record(fault) => format!("this trace cannot be a test: {fault}"),
+            Failure::Record(fault) => format!("this cannot be made a test: {fault}"),
             Failure::Write(error) => format!("cannot write the answer: {error}"),
             Failure::Replace { path, error } => {
                 format!("cannot write {}: {error}", printable(path))

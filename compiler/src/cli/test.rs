@@ -50,8 +50,8 @@ pub struct Test {
     #[arg(long, conflicts_with_all = ["record", "junit"])]
     watch: bool,
 
-    /// Print a test file of what the policies decide on this trace.
-    #[arg(long, value_name = "TRACE")]
+    /// Print a test file of what the policies decide on this trace, or of what the decision records of a box say.
+    #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -258,6 +258,18 @@ impl Test {
             Ok(rules) => rules,
             Err(outcome) => return Ok(outcome),
         };
+        let policies: Vec<String> = self
+            .paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let title = format!("recorded from {}", text.name);
+        // A trace begins with `@`, a record is an object.
+        if text.text.trim_start().starts_with('{') {
+            let written = record::from_decisions(&text.text, &policies, &title);
+            print(&written.map_err(Failure::Record)?)?;
+            return Ok(Outcome::Accepted);
+        }
         let events = match read_trace(&text, self.format)? {
             Ok(events) => events,
             Err(outcome) => return Ok(outcome),
@@ -265,12 +277,6 @@ impl Test {
         let (policy, named) = set.compiled(rules);
         let decisions = monitor::replay(policy, &events);
         let names: Vec<String> = named.into_iter().map(|rule| rule.name).collect();
-        let policies: Vec<String> = self
-            .paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        let title = format!("recorded from {}", text.name);
         let written = record::record(&set.service, &events, &decisions, &names, &policies, &title)
             .map_err(Failure::Record)?;
         print(&written)?;

@@ -1,4 +1,8 @@
-//! A trace as a test file: what happened, and what the policy says to it today.
+//! A trace or the records of a box as a test file: what happened, and what the policy says to it.
+
+mod decisions;
+
+pub use decisions::from_decisions;
 
 use super::plain::Plain;
 use super::time;
@@ -16,7 +20,15 @@ pub enum RecordFault {
     /// The stamp of the event with this position is before that of an earlier one.
     BackInTime(usize),
     /// The action of the event is not in the schema.
-    UnknownAction { position: usize, action: EntityUid },
+    UnknownAction {
+        position: usize,
+        action: EntityUid,
+    },
+    /// A line is no decision record, from 1.
+    NotARecord {
+        line: usize,
+    },
+    NoDecisions,
 }
 
 impl std::fmt::Display for RecordFault {
@@ -32,6 +44,10 @@ impl std::fmt::Display for RecordFault {
                     "the action of event {position}, {action}, is not in the schema"
                 )
             }
+            RecordFault::NotARecord { line } => {
+                write!(f, "line {line} is no decision record of a box")
+            }
+            RecordFault::NoDecisions => f.write_str("these records hold no decision"),
         }
     }
 }
@@ -49,17 +65,7 @@ pub fn record(
         .iter()
         .map(|(position, _, decision)| (*position, decision))
         .collect();
-    let mut out = String::new();
-    let quoted: Vec<String> = policies.iter().map(|policy| string(policy)).collect();
-    let policy = match quoted.as_slice() {
-        [one] => one.clone(),
-        several => format!("[{}]", several.join(", ")),
-    };
-    _ = writeln!(
-        out,
-        "policy = {policy}\n\n[[test]]\nname = {}\nevents = [",
-        string(title)
-    );
+    let mut out = header(policies, title);
     let mut now = events.first().map_or(0, |event| event.time);
     for (position, event) in events.iter().enumerate() {
         let Some(action) = service.actions.actions.get(&event.action) else {
@@ -140,6 +146,19 @@ pub fn record(
     }
     out.push_str("]\n");
     Ok(out)
+}
+
+/// A test file up to its first event.
+fn header(policies: &[String], title: &str) -> String {
+    let quoted: Vec<String> = policies.iter().map(|policy| string(policy)).collect();
+    let policy = match quoted.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    };
+    format!(
+        "policy = {policy}\n\n[[test]]\nname = {}\nevents = [\n",
+        string(title)
+    )
 }
 
 /// The short name if it means one action.

@@ -259,3 +259,78 @@ fn a_trace_becomes_a_test_that_passes() {
     assert_eq!(answer.status, 2);
     insta::assert_snapshot!(answer.err);
 }
+
+#[test]
+fn records_of_a_box_become_a_test() {
+    let place = place("");
+    std::fs::remove_file(place.path().join("policy.dwtest.toml")).unwrap();
+    let export = |time: i64, event: &str, attributes: &str| {
+        format!(
+            "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"timeUnixNano\":\"{time}000000000\",\"eventName\":\"{event}\",\"attributes\":[{attributes}]}}]}}]}}]}}\n"
+        )
+    };
+    let text = |key: &str, value: &str| {
+        format!("{{\"key\":\"{key}\",\"value\":{{\"stringValue\":\"{value}\"}}}}")
+    };
+    let texts = |key: &str, values: &[&str]| {
+        let values: Vec<String> = values
+            .iter()
+            .map(|value| format!("{{\"stringValue\":\"{value}\"}}"))
+            .collect();
+        format!(
+            "{{\"key\":\"{key}\",\"value\":{{\"arrayValue\":{{\"values\":[{}]}}}}}}",
+            values.join(",")
+        )
+    };
+    let spawn = |time: i64, words: &[&str], verdict: &str, by: &str| {
+        let attributes = [
+            text("strands.box.policy.action", "shell:spawn"),
+            text("strands.box.policy.verdict", verdict),
+            text("strands.box.request.id", &format!("r{time}")),
+            texts("strands.box.policy.determining.ids", &[by]),
+            text("process.command", words[0]),
+            texts("process.command_args", &words[1..]),
+            text("process.working_directory", "~/a"),
+        ];
+        export(time, "strands.box.policy.decision", &attributes.join(","))
+    };
+    let read = [
+        text("strands.box.policy.action", "fs:read"),
+        text("strands.box.policy.verdict", "deny"),
+        text("file.path", "/etc/hosts"),
+    ];
+    let ended = [
+        text("strands.box.policy.action", "shell:spawn"),
+        text("strands.box.outcome.kind", "response"),
+        text("strands.box.request.id", "r160"),
+        text("strands.box.outcome.status", "0"),
+    ];
+    let records = [
+        export(
+            99,
+            "strands.box.control",
+            &text("strands.box.control.operation", "box_started"),
+        ),
+        spawn(100, &["git", "push"], "deny", "gate"),
+        spawn(160, &["ls", "<redacted>"], "permit", "shell"),
+        export(161, "strands.box.policy.outcome", &ended.join(",")),
+        export(170, "strands.box.policy.decision", &read.join(",")),
+    ];
+    place.file("records.jsonl", records.concat());
+    let answer = place.run(&["test", "--record", "records.jsonl", "policy.dw"]);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    insta::assert_snapshot!(answer.out);
+    place.file("day.dwtest.toml", &answer.out);
+    let answer = place.run(&["test", "day.dwtest.toml"]);
+    assert_eq!(answer.status, 0, "{}", answer.out);
+    for (records, said) in [
+        ("{}\n", "line 1 is no decision record"),
+        ("{\"resourceLogs\":[]}\n", "these records hold no decision"),
+        ("{\n", "line 1 is no decision record"),
+    ] {
+        place.file("bad.jsonl", records);
+        let answer = place.run(&["test", "--record", "bad.jsonl", "policy.dw"]);
+        assert_eq!(answer.status, 2);
+        assert!(answer.err.contains(said), "{}", answer.err);
+    }
+}
