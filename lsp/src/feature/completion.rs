@@ -10,7 +10,7 @@ use crate::document::Kind;
 use crate::snapshot::Snapshot;
 use dogwood_compiler::grammar::Span;
 
-pub use idioms::IDIOMS;
+pub use idioms::{IDIOMS, plain};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
@@ -50,7 +50,7 @@ struct Items {
 }
 
 impl Items {
-    fn plain(&mut self, kind: ItemKind, label: &str, detail: &str, about: Option<String>) {
+    fn word(&mut self, kind: ItemKind, label: &str, detail: &str, about: Option<String>) {
         self.push(kind, label, detail, about, label.to_owned(), false);
     }
 
@@ -91,7 +91,7 @@ impl Items {
     fn keywords(&mut self, words: &[&str]) {
         for word in words {
             let about = super::words::keyword(word).map(|about| about.meaning.to_owned());
-            self.plain(ItemKind::Keyword, word, "", about);
+            self.word(ItemKind::Keyword, word, "", about);
         }
     }
 }

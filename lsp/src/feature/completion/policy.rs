@@ -69,7 +69,7 @@ impl<'a> Here<'a> {
             }
             "within" => {
                 for window in ["1m", "15m", "1h", "24h"] {
-                    items.plain(ItemKind::Value, window, "", None);
+                    items.word(ItemKind::Value, window, "", None);
                 }
                 self.parameters(items);
                 return;
@@ -82,7 +82,7 @@ impl<'a> Here<'a> {
             ":" if inside == "(" => {
                 for ty in VARIABLE_TYPES {
                     let about = words::type_name(ty).map(|about| about.meaning.to_owned());
-                    items.plain(ItemKind::Type, ty, "", about);
+                    items.word(ItemKind::Type, ty, "", about);
                 }
                 return self.types(items);
             }
@@ -141,12 +141,12 @@ impl<'a> Here<'a> {
                 let label = quoted(&action.uid.id);
                 items.snippet(ItemKind::Action, &label, "action", about, insert);
             } else {
-                items.plain(ItemKind::Action, &quoted(&action.uid.id), "action", about);
+                items.word(ItemKind::Action, &quoted(&action.uid.id), "action", about);
             }
         }
         if let Some(entity) = schema.entity_types.get(path) {
             for choice in entity.choices.iter().flatten() {
-                items.plain(ItemKind::Value, &quoted(choice), path, None);
+                items.word(ItemKind::Value, &quoted(choice), path, None);
             }
         }
         if self.cursor.in_string {
@@ -159,7 +159,7 @@ impl<'a> Here<'a> {
         for name in types.chain(actions).chain(providers) {
             if let Some(rest) = name.strip_prefix(&prefix) {
                 let next = rest.split("::").next().unwrap_or(rest);
-                items.plain(ItemKind::Type, next, name, None);
+                items.word(ItemKind::Type, next, name, None);
             }
         }
     }
@@ -168,7 +168,7 @@ impl<'a> Here<'a> {
         let cursor = self.cursor;
         if cursor.back(1) == "(" && cursor.back(2) == "allow" && cursor.back(3) == "@" {
             for (code, meaning) in CODES {
-                items.plain(ItemKind::Code, code, "", Some((*meaning).to_owned()));
+                items.word(ItemKind::Code, code, "", Some((*meaning).to_owned()));
             }
         }
     }
@@ -267,7 +267,7 @@ impl<'a> Here<'a> {
                     .and_then(|action| hover::field_comment(self.snapshot, &action.uid, &path)),
                 _ => None,
             };
-            items.plain(
+            items.word(
                 ItemKind::Field,
                 name,
                 &format!("{}{optional}", attr.ty),
@@ -322,7 +322,7 @@ impl<'a> Here<'a> {
                 } else {
                     "principal"
                 };
-                items.plain(ItemKind::Variable, word, "", None);
+                items.word(ItemKind::Variable, word, "", None);
             }
             _ => {}
         }
@@ -341,10 +341,10 @@ impl<'a> Here<'a> {
         {
             let label = format!("context.{}", path.join("."));
             let about = Some("The same as in the request being decided.".to_owned());
-            items.plain(ItemKind::Field, &label, "", about);
+            items.word(ItemKind::Field, &label, "", about);
         }
         self.variables(items);
-        items.plain(
+        items.word(
             ItemKind::Value,
             "*",
             "present",
@@ -360,12 +360,12 @@ impl<'a> Here<'a> {
                 let choices = types.get(name).and_then(|entity| entity.choices.as_ref());
                 for choice in choices.into_iter().flatten() {
                     let label = format!("{name}::\"{choice}\"");
-                    items.plain(ItemKind::Value, &label, "", None);
+                    items.word(ItemKind::Value, &label, "", None);
                 }
             }
             Type::Bool => {
-                items.plain(ItemKind::Value, "true", "", None);
-                items.plain(ItemKind::Value, "false", "", None);
+                items.word(ItemKind::Value, "true", "", None);
+                items.word(ItemKind::Value, "false", "", None);
             }
             _ => {}
         }
@@ -456,7 +456,7 @@ impl<'a> Here<'a> {
         match cursor.back(1) {
             "(" | "," if cursor.open.len() == 1 => {
                 for word in ["principal", "action", "resource"] {
-                    items.plain(ItemKind::Variable, word, "", None);
+                    items.word(ItemKind::Variable, word, "", None);
                 }
             }
             "principal" | "resource" => items.keywords(&["is", "in", "=="]),
@@ -488,7 +488,7 @@ impl<'a> Here<'a> {
             } else {
                 "group of actions"
             };
-            items.plain(ItemKind::Action, &label, detail, self.about_action(uid));
+            items.word(ItemKind::Action, &label, detail, self.about_action(uid));
         }
     }
 
@@ -499,19 +499,19 @@ impl<'a> Here<'a> {
             } else {
                 "entity type"
             };
-            items.plain(ItemKind::Type, &entity.name, detail, None);
+            items.word(ItemKind::Type, &entity.name, detail, None);
         }
     }
 
     fn parameters(&self, items: &mut Items) {
         for name in self.cursor.parameters() {
-            items.plain(ItemKind::Variable, name, "parameter", None);
+            items.word(ItemKind::Variable, name, "parameter", None);
         }
     }
 
     fn variables(&self, items: &mut Items) {
         for (name, ty) in self.cursor.variables() {
-            items.plain(ItemKind::Variable, name, ty, None);
+            items.word(ItemKind::Variable, name, ty, None);
         }
         self.parameters(items);
     }
@@ -558,17 +558,17 @@ impl<'a> Here<'a> {
             );
         }
         for word in ["context", "principal", "resource"] {
-            items.plain(ItemKind::Variable, word, "", None);
+            items.word(ItemKind::Variable, word, "", None);
         }
     }
 
     fn expression(&self, items: &mut Items) {
         for word in ["context", "principal", "action", "resource"] {
-            items.plain(ItemKind::Variable, word, "", None);
+            items.word(ItemKind::Variable, word, "", None);
         }
         items.keywords(&["has", "like", "is", "in", "if", "then", "else"]);
-        items.plain(ItemKind::Value, "true", "", None);
-        items.plain(ItemKind::Value, "false", "", None);
+        items.word(ItemKind::Value, "true", "", None);
+        items.word(ItemKind::Value, "false", "", None);
         let about = words::keyword("temporal").map(|about| about.meaning.to_owned());
         let insert = "temporal { $0 }".to_owned();
         items.snippet(ItemKind::Keyword, "temporal", "", about, insert);

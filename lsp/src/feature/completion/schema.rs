@@ -44,12 +44,12 @@ pub fn actions(snapshot: &Snapshot, cursor: &Cursor, items: &mut Items) {
         (":" | "=" | "<" | "tags", _) | ("[" | ",", Some("[")) | ("in", _) => {
             for name in PRIMITIVES {
                 let about = words::type_name(name).map(|about| about.meaning.to_owned());
-                items.plain(ItemKind::Type, name, "", about);
+                items.word(ItemKind::Type, name, "", about);
             }
             for mark in snapshot.document.marks() {
                 if let (What::Type(name), true) = (&mark.what, mark.defines) {
                     let short = mark.span.text(snapshot.text());
-                    items.plain(ItemKind::Type, short, name, None);
+                    items.word(ItemKind::Type, short, name, None);
                 }
             }
         }
@@ -110,7 +110,7 @@ pub fn events(cursor: &Cursor, items: &mut Items) {
         ":" => &["principalType", "resourceType"],
         "=" => {
             for root in ["principal", "resource", "context"] {
-                items.plain(ItemKind::Variable, root, "", None);
+                items.word(ItemKind::Variable, root, "", None);
             }
             return;
         }
@@ -118,7 +118,7 @@ pub fn events(cursor: &Cursor, items: &mut Items) {
             for name in ["inputs", "outputs"] {
                 let label = format!("...{name}({letter})");
                 let about = words::selector(name).map(|about| about.meaning.to_owned());
-                items.plain(ItemKind::Field, &label, "", about);
+                items.word(ItemKind::Field, &label, "", about);
             }
             items.snippet(
                 ItemKind::Keyword,
@@ -133,11 +133,11 @@ pub fn events(cursor: &Cursor, items: &mut Items) {
     for name in selectors {
         let about = words::selector(name).map(|about| about.meaning.to_owned());
         let label = format!("{name}({letter})");
-        items.plain(ItemKind::Function, &label, "", about);
+        items.word(ItemKind::Function, &label, "", about);
     }
     if cursor.back(1) == ":" {
         for name in PRIMITIVES.iter().take(3) {
-            items.plain(ItemKind::Type, name, "", None);
+            items.word(ItemKind::Type, name, "", None);
         }
     }
 }

@@ -63,7 +63,7 @@ fn values(snapshot: &Snapshot, key: &str, quoted: bool, items: &mut Items) {
         } else {
             format!("\"{word}\"")
         };
-        items.plain(kind, &text, detail, None);
+        items.word(kind, &text, detail, None);
     };
     match key {
         "expect" => {

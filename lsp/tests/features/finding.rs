@@ -1,0 +1,178 @@
+//! Definitions, references, highlights, names changed.
+
+use crate::drawing::{drawn, places};
+use crate::workspace::{DEPOT, DEPOT_TESTS, depot, open, policy};
+use dogwood_compiler::grammar::Span;
+use dogwood_lsp::feature::{definition, highlight, references, rename};
+use dogwood_lsp::snapshot::{Place, Snapshot};
+use std::sync::Arc;
+
+/// For each cursor its place, and what it leads to.
+fn lead(
+    (snapshot, cursors): (Snapshot, Vec<usize>),
+    ask: impl Fn(&Snapshot, usize) -> Vec<Place>,
+) -> String {
+    let mut out = String::new();
+    for cursor in cursors {
+        let from = Place {
+            document: Arc::clone(&snapshot.document),
+            span: Span::at(cursor),
+        };
+        let mut all = vec![(from, "cursor".to_owned())];
+        all.extend(
+            ask(&snapshot, cursor)
+                .into_iter()
+                .map(|place| (place, "here".to_owned())),
+        );
+        out.push_str(&places(&all));
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn definitions_in_a_policy() {
+    insta::assert_snapshot!(lead(
+        policy(
+            r#"def temporal seen(?w, ?e) { formerly within ?‸w ?e };
+permit (principal, action == Box::Action::"fs:read", resource)
+when temporal { exists (p: String). (se‸en(1h, Box::Action::"fs:read"::request{ input.path: ‸p })) };
+"#
+        ),
+        definition::definition
+    ));
+}
+
+#[test]
+fn definitions_in_a_schema() {
+    insta::assert_snapshot!(lead(
+        depot(
+            r#"permit (principal is Depot::Cl‸erk, action == Depot::Action::"mo‸ve", resource)
+when { context.input.cra‸te == "a" }
+when temporal { formerly within 1h Depot::Action::"move"::request{ input.k‸g: 1 } };
+"#
+        ),
+        definition::definition
+    ));
+}
+
+#[test]
+fn a_test_leads_to_its_rule_and_files() {
+    let tests = DEPOT_TESTS
+        .replace("weighed", "wei‸ghed")
+        .replace("depot.cedar", "depot.c‸edar");
+    insta::assert_snapshot!(lead(
+        open(&[
+            ("policy.dwtest.toml", &tests),
+            (
+                "policy.dw",
+                "@id(\"weighed\") permit (principal, action, resource);\n"
+            ),
+            ("depot.cedarschema", DEPOT),
+        ]),
+        definition::definition
+    ));
+}
+
+#[test]
+fn references_across_documents() {
+    let all = |snapshot: &Snapshot, at| references::references(snapshot, at, true);
+    insta::assert_snapshot!(lead(
+        depot(
+            r#"@id("wei‸ghed")
+forbid (principal, action == Depot::Action::"mo‸ve", resource)
+unless temporal { exists (c: String). (formerly within 1h Depot::Action::"weigh"::request{ input.crate: ‸c } && context.input.crate == c) };
+"#
+        ),
+        all
+    ));
+}
+
+#[test]
+fn highlights_in_one_rule() {
+    let (snapshot, cursors) = policy(
+        r#"permit (principal, action == Box::Action::"fs:read", resource)
+when { context.input.pa‸th == "a" || context.input.path == "b" }
+when temporal { exists (p: String). (formerly within 1h Box::Action::"fs:read"::request{ input.path: p } && ‸p != "x") };
+permit (principal, action == Box::Action::"fs:write", resource) when { context.input.path == "c" };
+"#,
+    );
+    let mut out = String::new();
+    for cursor in cursors {
+        let notes: Vec<(Span, String)> = highlight::highlights(&snapshot, cursor)
+            .into_iter()
+            .map(|found| {
+                (
+                    found.span,
+                    if found.writes { "write" } else { "read" }.to_owned(),
+                )
+            })
+            .collect();
+        out.push_str(&drawn(snapshot.text(), &notes));
+        out.push('\n');
+    }
+    insta::assert_snapshot!(out);
+}
+
+/// Every document after a renaming, or why it is refused.
+fn renamed((snapshot, cursors): (Snapshot, Vec<usize>), new: &str) -> String {
+    let mut out = String::new();
+    for cursor in cursors {
+        match rename::prepare(&snapshot, cursor) {
+            Ok((_, name)) => out.push_str(&format!("{name} → {new}\n")),
+            Err(refusal) => {
+                out.push_str(&format!("{refusal}\n"));
+                continue;
+            }
+        }
+        match rename::rename(&snapshot, cursor, new) {
+            Err(refusal) => out.push_str(&format!("{refusal}\n")),
+            Ok(changes) => {
+                for (document, edits) in changes {
+                    let mut text = document.text.clone();
+                    let mut edits = edits.clone();
+                    edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
+                    for edit in edits {
+                        text.replace_range(edit.span.range(), &edit.text);
+                    }
+                    out.push_str(&format!("{}\n", document.path.display()));
+                    out.push_str(&drawn(&text, &[]));
+                }
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn renaming_a_variable_a_parameter_and_a_macro() {
+    insta::assert_snapshot!(renamed(
+        policy(
+            r#"def temporal se‸en(?w, ?‸e) { formerly within ?w (?e && tp($‸t)) };
+permit (principal, action == Box::Action::"fs:read", resource)
+when temporal { exists (p: String). (seen(1h, Box::Action::"fs:read"::request{ input.path: ‸p }) && exists (p: Long). (p == 1)) };
+"#
+        ),
+        "other"
+    ));
+}
+
+#[test]
+fn renaming_a_rule_with_its_tests() {
+    insta::assert_snapshot!(renamed(
+        depot("@id(\"wei‸ghed\") permit (principal, action, resource);\n"),
+        "weighed first"
+    ));
+}
+
+#[test]
+fn what_cannot_be_renamed() {
+    let text = r#"permit (principal, action == Box::Action::"fs:r‸ead", resource)
+when temporal { exists (p: String). (exists (q: String). (formerly within 1h Box::Action::"fs:read"::request{ input.path: ‸p } && p == q)) && count_wi‸thin(1h, Box::Action::"fs:read"::request{}) > 1 };
+"#;
+    let mut out = String::new();
+    for new in ["q", "1x", "since", "fine"] {
+        out.push_str(&renamed(policy(text), new));
+    }
+    insta::assert_snapshot!(out);
+}

@@ -1,0 +1,390 @@
+//! The life of a connection, and every request once, through the protocol in memory.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use dogwood_compiler::project::Files;
+use dogwood_lsp::server;
+use dogwood_lsp::shelf::Disk;
+use lsp_server::{Connection, Message, Notification, Request, Response};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+struct InMemory(BTreeMap<PathBuf, String>);
+
+impl Files for InMemory {
+    fn is_file(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
+    }
+
+    fn list(&self, folder: &Path) -> Vec<PathBuf> {
+        let inside = self.0.keys().filter(|path| path.parent() == Some(folder));
+        inside.cloned().collect()
+    }
+}
+
+impl Disk for InMemory {
+    fn read(&self, path: &Path) -> Option<String> {
+        self.0.get(path).cloned()
+    }
+
+    fn folders(&self, _: &Path) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+const POLICY: &str = "@id(\"files\")\npermit (principal, action == Box::Action::\"fs:read\", resource)\nwhen { context.input.path like \"/é/*\" };\n";
+const TESTS: &str = "[[test]]\nname = \"reads\"\nevents = [{ action = \"fs:read\", input = { path = \"/é/a\" }, expect = \"allow\", by = \"files\" }]\n";
+const URI: &str = "file:///w/policy.dw";
+
+struct Editor {
+    connection: Connection,
+    serving: Option<JoinHandle<()>>,
+    next: i32,
+    /// What the server told meanwhile.
+    told: Vec<Notification>,
+    asked: Vec<Request>,
+}
+
+impl Editor {
+    fn start(capabilities: Value, files: &[(&str, &str)]) -> (Editor, Value) {
+        let (ours, theirs) = Connection::memory();
+        let files = files
+            .iter()
+            .map(|(path, text)| (PathBuf::from(path), (*text).to_owned()));
+        let disk = Arc::new(InMemory(files.collect()));
+        let serving = std::thread::spawn(move || {
+            server::run(&theirs, disk).unwrap();
+        });
+        let mut editor = Editor {
+            connection: ours,
+            serving: Some(serving),
+            next: 0,
+            told: Vec::new(),
+            asked: Vec::new(),
+        };
+        let params = json!({
+            "processId": null,
+            "rootUri": null,
+            "capabilities": capabilities,
+            "workspaceFolders": [{ "uri": "file:///w", "name": "w" }],
+        });
+        let result = editor.request("initialize", params).unwrap();
+        editor.notify("initialized", json!({}));
+        (editor, result)
+    }
+
+    fn open(capabilities: Value) -> Editor {
+        let (mut editor, _) = Editor::start(
+            capabilities,
+            &[("/w/policy.dw", POLICY), ("/w/policy.dwtest.toml", TESTS)],
+        );
+        editor.opened(URI, POLICY);
+        editor
+    }
+
+    fn opened(&mut self, uri: &str, text: &str) {
+        self.notify(
+            "textDocument/didOpen",
+            json!({ "textDocument": { "uri": uri, "languageId": "dogwood", "version": 1, "text": text } }),
+        );
+    }
+
+    fn notify(&self, method: &str, params: Value) {
+        let method = method.to_owned();
+        let message = Message::Notification(Notification { method, params });
+        self.connection.sender.send(message).unwrap();
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> Result<Value, String> {
+        self.next += 1;
+        let id = self.next;
+        let method = method.to_owned();
+        let message = Message::Request(Request {
+            id: id.into(),
+            method,
+            params,
+        });
+        self.connection.sender.send(message).unwrap();
+        loop {
+            match self.receive() {
+                Message::Response(Response {
+                    id: answered,
+                    response_result: result,
+                }) if answered == id.into() => {
+                    return result.map_err(|error| error.message);
+                }
+                Message::Notification(told) => self.told.push(told),
+                Message::Request(asked) => self.asked.push(asked),
+                Message::Response(other) => panic!("an answer nobody waits for: {other:?}"),
+            }
+        }
+    }
+
+    fn receive(&self) -> Message {
+        self.connection
+            .receiver
+            .recv_timeout(Duration::from_secs(60))
+            .unwrap()
+    }
+
+    /// The next diagnostics told about a document.
+    fn diagnostics(&mut self, uri: &str) -> Value {
+        loop {
+            let found = self.told.iter().position(|told| {
+                told.method == "textDocument/publishDiagnostics" && told.params["uri"] == uri
+            });
+            if let Some(at) = found {
+                return self.told.remove(at).params;
+            }
+            match self.receive() {
+                Message::Notification(told) => self.told.push(told),
+                Message::Request(asked) => self.asked.push(asked),
+                Message::Response(other) => panic!("an answer nobody waits for: {other:?}"),
+            }
+        }
+    }
+
+    fn about(&mut self, method: &str, line: u32, character: u32) -> Value {
+        let params = json!({
+            "textDocument": { "uri": URI },
+            "position": { "line": line, "character": character },
+        });
+        self.request(method, params).unwrap()
+    }
+
+    fn stop(mut self) {
+        self.request("shutdown", Value::Null).unwrap();
+        self.notify("exit", Value::Null);
+        self.serving.take().unwrap().join().unwrap();
+    }
+}
+
+fn utf8() -> Value {
+    json!({ "general": { "positionEncodings": ["utf-16", "utf-8"] } })
+}
+
+#[test]
+fn says_what_it_can_do() {
+    let (editor, result) = Editor::start(json!({}), &[]);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&result["capabilities"]).unwrap());
+    editor.stop();
+}
+
+#[test]
+fn columns_are_bytes_only_where_the_editor_knows_them() {
+    for (capabilities, encoding, column) in [(utf8(), "utf-8", 37), (json!({}), "utf-16", 36)] {
+        let (mut editor, result) = Editor::start(capabilities, &[]);
+        assert_eq!(result["capabilities"]["positionEncoding"], encoding);
+        editor.opened(URI, &POLICY.replace("/*\"", "/*\" && contxt.x"));
+        let told = editor.diagnostics(URI);
+        let range = &told["diagnostics"][0]["range"];
+        assert_eq!(range["start"]["character"], column + 8, "{told}");
+        editor.stop();
+    }
+}
+
+#[test]
+fn diagnostics_follow_the_text() {
+    let mut editor = Editor::open(utf8());
+    assert_eq!(editor.diagnostics(URI)["diagnostics"], json!([]));
+    editor.notify(
+        "textDocument/didChange",
+        json!({
+            "textDocument": { "uri": URI, "version": 2 },
+            "contentChanges": [
+                { "range": { "start": { "line": 1, "character": 43 }, "end": { "line": 1, "character": 47 } }, "text": "ed" },
+                { "range": { "start": { "line": 0, "character": 0 }, "end": { "line": 1, "character": 0 } }, "text": "" },
+            ],
+        }),
+    );
+    let told = editor.diagnostics(URI);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&told).unwrap());
+    editor.notify(
+        "textDocument/didClose",
+        json!({ "textDocument": { "uri": URI } }),
+    );
+    assert_eq!(editor.diagnostics(URI)["diagnostics"], json!([]));
+    editor.stop();
+}
+
+#[test]
+fn an_editor_that_pulls_is_not_pushed_at() {
+    let mut editor = Editor::open(json!({ "textDocument": { "diagnostic": {} } }));
+    let params = json!({ "textDocument": { "uri": URI } });
+    let report = editor.request("textDocument/diagnostic", params).unwrap();
+    assert_eq!(report, json!({ "kind": "full", "items": [] }));
+    assert!(editor.told.is_empty());
+    editor.stop();
+}
+
+#[test]
+fn every_request_is_answered() {
+    let mut editor = Editor::open(utf8());
+    let whole =
+        json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 3, "character": 0 } });
+    let document = json!({ "uri": URI });
+    let mut answers: Vec<(&str, Value)> = Vec::new();
+    for (method, line, character) in [
+        ("textDocument/hover", 1, 0),
+        ("textDocument/definition", 0, 6),
+        ("textDocument/documentHighlight", 0, 6),
+        ("textDocument/prepareRename", 0, 6),
+        ("textDocument/signatureHelp", 2, 10),
+    ] {
+        answers.push((method, editor.about(method, line, character)));
+    }
+    for (method, params) in [
+        (
+            "textDocument/completion",
+            json!({ "textDocument": document, "position": { "line": 2, "character": 21 } }),
+        ),
+        (
+            "textDocument/references",
+            json!({ "textDocument": document, "position": { "line": 0, "character": 6 }, "context": { "includeDeclaration": true } }),
+        ),
+        (
+            "textDocument/rename",
+            json!({ "textDocument": document, "position": { "line": 0, "character": 6 }, "newName": "all" }),
+        ),
+        (
+            "textDocument/documentSymbol",
+            json!({ "textDocument": document }),
+        ),
+        ("workspace/symbol", json!({ "query": "rea" })),
+        (
+            "textDocument/codeAction",
+            json!({ "textDocument": document, "range": whole, "context": { "diagnostics": [] } }),
+        ),
+        ("textDocument/codeLens", json!({ "textDocument": document })),
+        (
+            "textDocument/formatting",
+            json!({ "textDocument": document, "options": { "tabSize": 2, "insertSpaces": true } }),
+        ),
+        (
+            "textDocument/rangeFormatting",
+            json!({ "textDocument": document, "range": whole, "options": { "tabSize": 2, "insertSpaces": true } }),
+        ),
+        (
+            "textDocument/onTypeFormatting",
+            json!({ "textDocument": document, "position": { "line": 2, "character": 40 }, "ch": ";", "options": { "tabSize": 2, "insertSpaces": true } }),
+        ),
+        (
+            "textDocument/foldingRange",
+            json!({ "textDocument": document }),
+        ),
+        (
+            "textDocument/selectionRange",
+            json!({ "textDocument": document, "positions": [{ "line": 1, "character": 10 }] }),
+        ),
+        (
+            "textDocument/inlayHint",
+            json!({ "textDocument": document, "range": whole }),
+        ),
+        (
+            "textDocument/semanticTokens/full",
+            json!({ "textDocument": document }),
+        ),
+        (
+            "textDocument/semanticTokens/range",
+            json!({ "textDocument": document, "range": whole }),
+        ),
+        (
+            "workspace/executeCommand",
+            json!({ "command": "dogwood.test", "arguments": [URI] }),
+        ),
+        (
+            "workspace/executeCommand",
+            json!({ "command": "dogwood.explain", "arguments": [URI, 1] }),
+        ),
+    ] {
+        answers.push((method, editor.request(method, params).unwrap()));
+    }
+    let mut out = String::new();
+    for (method, answer) in answers {
+        out.push_str(&format!("{method}\n  {answer}\n"));
+    }
+    insta::assert_snapshot!(out);
+    editor.stop();
+}
+
+#[test]
+fn a_test_run_is_shown_in_the_lenses() {
+    let mut editor =
+        Editor::open(json!({ "workspace": { "codeLens": { "refreshSupport": true } } }));
+    let document = json!({ "textDocument": { "uri": URI } });
+    let title = |editor: &mut Editor| {
+        let lenses = editor
+            .request("textDocument/codeLens", document.clone())
+            .unwrap();
+        lenses[0]["command"]["title"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(title(&mut editor), "run 1 test file");
+    let run = json!({ "command": "dogwood.test", "arguments": [URI] });
+    let summary = editor.request("workspace/executeCommand", run).unwrap();
+    assert_eq!(summary["passed"], 1, "{summary}");
+    assert_eq!(title(&mut editor), "run 1 test file (1 test passed)");
+    assert!(
+        editor
+            .asked
+            .iter()
+            .any(|asked| asked.method == "workspace/codeLens/refresh")
+    );
+    editor.stop();
+}
+
+#[test]
+fn what_cannot_be_answered_is_refused() {
+    let mut editor = Editor::open(utf8());
+    let mut refuse = |method: &str, params: Value| editor.request(method, params).unwrap_err();
+    let mut said = vec![
+        refuse("textDocument/nonsense", json!({})),
+        refuse("textDocument/hover", json!({ "textDocument": 1 })),
+        refuse(
+            "textDocument/hover",
+            json!({ "textDocument": { "uri": "file:///w/none.dw" }, "position": { "line": 0, "character": 0 } }),
+        ),
+        refuse(
+            "textDocument/rename",
+            json!({ "textDocument": { "uri": URI }, "position": { "line": 1, "character": 0 }, "newName": "x" }),
+        ),
+        refuse(
+            "workspace/executeCommand",
+            json!({ "command": "dogwood.test" }),
+        ),
+        refuse(
+            "workspace/executeCommand",
+            json!({ "command": "dogwood.fly", "arguments": [URI] }),
+        ),
+    ];
+    said.iter_mut().for_each(|line| line.push('\n'));
+    insta::assert_snapshot!(said.concat());
+    // The text lives on whatever was said about it.
+    editor.notify("textDocument/didChange", json!({ "textDocument": 3 }));
+    assert!(!editor.about("textDocument/hover", 1, 0).is_null());
+    editor.stop();
+}
+
+/// The settings name a schema: the policy is read against it.
+#[test]
+fn settings_choose_the_schema() {
+    let schema =
+        "entity U; entity R; action go appliesTo { principal: U, resource: R, context: {} };\n";
+    let policy = "permit (principal, action == Action::\"go\", resource);\n";
+    let (mut editor, _) = Editor::start(json!({}), &[("/w/a.cedarschema", schema)]);
+    editor.opened(URI, policy);
+    let told = editor.diagnostics(URI);
+    assert_eq!(
+        told["diagnostics"][0]["code"], "unknown-action-type",
+        "{told}"
+    );
+    editor.notify(
+        "workspace/didChangeConfiguration",
+        json!({ "settings": { "dogwood": { "policySchema": "a.cedarschema" } } }),
+    );
+    assert_eq!(editor.diagnostics(URI)["diagnostics"], json!([]));
+    editor.stop();
+}
