@@ -310,8 +310,8 @@ fn told(
                     printable(was),
                     printable(now)
                 );
-                match entry.alone.as_ref() {
-                    Some(search) => match &search.difference {
+                if let Some(search) = entry.alone.as_ref() {
+                    match &search.difference {
                         Some(found) => {
                             let applied = |decision: &Decision| {
                                 if decision.allowed() {
@@ -329,8 +329,7 @@ fn told(
                             out.push_str(&steps(found, "    "));
                         }
                         None => _ = writeln!(out, "  {}", equal(search)),
-                    },
-                    None => {}
+                    }
                 }
             }
         }

@@ -38,6 +38,16 @@ const TEST: &[&str] = &["name", "description", "events", "cases"];
 /// Which policy a file tests.
 pub fn header(text: &str) -> Result<Header, Vec<Diagnostic>> {
     let root = parse(text).map_err(|problem| vec![problem])?;
+    let (header, problems) = header_of(&root);
+    if problems.is_empty() {
+        Ok(header)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Which policy the tree of a file tests, as far as it can be read, and what is wrong with that.
+pub fn header_of(root: &Json) -> (Header, Vec<Diagnostic>) {
     let mut problems = Vec::new();
     let mut header = Header::default();
     for Member { key, value } in root.as_object().unwrap_or_default() {
@@ -73,11 +83,7 @@ pub fn header(text: &str) -> Result<Header, Vec<Diagnostic>> {
             _ => {}
         }
     }
-    if problems.is_empty() {
-        Ok(header)
-    } else {
-        Err(problems)
-    }
+    (header, problems)
 }
 
 /// Reads the tests, events filled from the schemas. `rules` are the names that a step may expect to decide.

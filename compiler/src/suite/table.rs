@@ -170,7 +170,7 @@ pub fn plain(node: &Json) -> String {
 /// Says that a key is none of the accepted ones.
 pub fn unknown(key: &Str, place: &str, accepted: &[&str]) -> Diagnostic {
     let name = key.value.as_str();
-    let known: Vec<SmolStr> = accepted.iter().map(|key| SmolStr::new(key)).collect();
+    let known: Vec<SmolStr> = accepted.iter().map(SmolStr::new).collect();
     let listed: Vec<String> = accepted.iter().map(|key| format!("`{key}`")).collect();
     let problem = Diagnostic::error("unknown-key", key.span, format!("{place} has no `{name}`"))
         .help(format!("accepted here: {}", listed.join(", ")));

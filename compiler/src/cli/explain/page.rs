@@ -55,12 +55,11 @@ pub fn page(
     let decisions = monitor::replay(Arc::clone(policy), events);
     let shown = events.get(..events.len().min(MOST)).unwrap_or(events);
     let mut verdicts = Vec::new();
-    let mut explained = 0;
-    for (at, _, decision) in decisions.iter().filter(|(at, ..)| *at < shown.len()) {
+    let drawn = decisions.iter().filter(|(at, ..)| *at < shown.len());
+    for (explained, (at, _, decision)) in drawn.enumerate() {
         let examined = (explained < EXPLAINED)
             .then(|| Verdict::at(policy, rules, named, events, *at))
             .flatten();
-        explained += 1;
         verdicts.push((*at, decision.allowed(), examined));
     }
     let start = shown.iter().map(|event| event.time).min().unwrap_or(0);

@@ -83,10 +83,10 @@ impl PolicyCoverage {
 }
 
 /// The rules of one source of a policy set, each with its parts.
-fn own<'c>(
-    covered: &'c Covered,
+fn own(
+    covered: &Covered,
     number: usize,
-) -> impl Iterator<Item = (&'c str, impl Iterator<Item = &'c Part>)> {
+) -> impl Iterator<Item = (&str, impl Iterator<Item = &Part>)> {
     let rules = covered.rules.iter().enumerate();
     rules
         .filter(move |(_, (_, source))| *source == number)
