@@ -16,6 +16,7 @@ pub(crate) mod cell;
 pub(crate) mod formula;
 mod order;
 pub(crate) mod row;
+pub(crate) mod saved;
 pub(crate) mod solve;
 pub(crate) mod store;
 pub(crate) mod table;

@@ -9,6 +9,7 @@ mod automaton {
     pub mod formulas;
     pub mod hooks;
     pub mod rules;
+    pub mod snapshots;
     pub mod stage;
     pub mod state;
 }

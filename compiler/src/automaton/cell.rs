@@ -7,6 +7,7 @@ use super::store::{At, Store};
 use super::table::{Table, row_vals};
 use super::value::Val;
 use super::window::Counts;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub(crate) enum Breaks {
     Run(Option<Run>),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub key: Vec<Val>,
     pub first: i64,

@@ -3,6 +3,7 @@
 //! Expiry never sweeps: each row has one entry in a heap of deadlines. An entry whose row has held again
 //! since is pushed back when it comes up, so a row costs one heap operation a window, not one an event.
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -10,7 +11,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 
 /// A point of the history: the position in arrival order, and the time stamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct At {
     pub pos: i64,
     pub time: i64,

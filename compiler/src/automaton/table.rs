@@ -1,6 +1,8 @@
 //! The rows of one cell: plain ones, whose columns all have values, with indexes; and open ones.
 
+use super::formula::CellDef;
 use super::row::{Residual, Row, Slot, Sym};
+use super::saved::{SavedRow, SavedTable, points};
 use super::store::{At, Store, Times};
 use super::value::Val;
 use smallvec::SmallVec;
@@ -173,6 +175,37 @@ impl Table {
         }
     }
 
+    pub fn saved(&self) -> SavedTable {
+        let plain = self.plain.iter();
+        let open = self.open.iter();
+        SavedTable {
+            plain: plain
+                .map(|(vals, times)| (vals.to_vec(), times.to_vec()))
+                .collect(),
+            open: open
+                .map(|(row, times)| (SavedRow::of(row), times.to_vec()))
+                .collect(),
+        }
+    }
+
+    /// Takes saved rows in. Nothing, where they do not fit.
+    pub fn restore(&mut self, saved: SavedTable, def: &CellDef) -> Option<()> {
+        for (vals, times) in saved.plain {
+            if vals.len() != def.columns.len() {
+                return None;
+            }
+            let vals: Arc<[Val]> = Arc::from(vals);
+            for at in points(times)? {
+                self.insert_plain(&vals, at, i64::MIN);
+            }
+        }
+        for (row, times) in saved.open {
+            let row = Arc::new(row.read(def.width)?);
+            self.open.restore(&row, points(times)?, i64::MIN);
+        }
+        Some(())
+    }
+
     pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
         for (vals, _) in self.plain.iter() {
             for val in vals.iter() {
@@ -209,7 +242,7 @@ fn plain(row: &Row, columns: &[Slot]) -> Option<Key> {
 }
 
 /// The row with what its slots stand for written out, and nothing of slots the outside cannot see.
-fn closed_names(row: Row, columns: &[Slot]) -> Row {
+pub(crate) fn closed_names(row: Row, columns: &[Slot]) -> Row {
     let mut closed = Row::unknown(row.vals.len());
     for column in columns {
         let sym = match row.view(*column) {

@@ -3,6 +3,7 @@
 use super::cell::key_of;
 use super::formula::CellDef;
 use super::row::{Row, Slot, clamp};
+use super::saved::{SavedCount, SavedKey, points};
 use super::store::{At, Times, in_window, note};
 use super::value::Val;
 use std::cmp::Reverse;
@@ -57,11 +58,47 @@ impl Counts {
         else {
             return;
         };
-        let summand = self.summand(&counted);
-        let deadlines = &mut self.deadlines;
-        let by_time_point = self.by_time_point;
-        let count = self.keys.entry(key).or_insert_with_key(|key| {
-            deadlines.push(Reverse((at.time, Arc::clone(key))));
+        if self.by_time_point {
+            let summand = self.summand(&counted);
+            self.insert_point(&key, at.time, summand);
+        } else {
+            self.insert_row(&key, &counted, at, floor);
+        }
+    }
+
+    fn insert_point(&mut self, key: &Arc<[Val]>, time: i64, summand: i64) {
+        if let Count::Points { queue, total } = self.count(key, time) {
+            let place = match queue.back() {
+                Some((last, _)) if *last > time => {
+                    queue.partition_point(|(before, _)| *before <= time)
+                }
+                _ => queue.len(),
+            };
+            queue.insert(place, (time, summand));
+            *total += i128::from(summand);
+        }
+    }
+
+    fn insert_row(&mut self, key: &Arc<[Val]>, counted: &Arc<[Val]>, at: At, floor: i64) {
+        let summand = self.summand(counted);
+        if let Count::Rows { rows, order, total } = self.count(key, at.time) {
+            let times = rows.entry(Arc::clone(counted)).or_default();
+            match newest(times) {
+                Some(before) => {
+                    order.remove(&(before, Arc::clone(counted)));
+                }
+                None => *total += i128::from(summand),
+            }
+            note(times, at, floor);
+            order.insert((newest(times).unwrap_or(at.time), Arc::clone(counted)));
+        }
+    }
+
+    /// The count of a key, which has had an event at this time.
+    fn count(&mut self, key: &Arc<[Val]>, time: i64) -> &mut Count {
+        let (deadlines, by_time_point) = (&mut self.deadlines, self.by_time_point);
+        self.keys.entry(Arc::clone(key)).or_insert_with(|| {
+            deadlines.push(Reverse((time, Arc::clone(key))));
             if by_time_point {
                 Count::Points {
                     queue: VecDeque::new(),
@@ -74,30 +111,7 @@ impl Counts {
                     total: 0,
                 }
             }
-        });
-        match count {
-            Count::Points { queue, total } => {
-                let place = match queue.back() {
-                    Some((last, _)) if *last > at.time => {
-                        queue.partition_point(|(time, _)| *time <= at.time)
-                    }
-                    _ => queue.len(),
-                };
-                queue.insert(place, (at.time, summand));
-                *total += i128::from(summand);
-            }
-            Count::Rows { rows, order, total } => {
-                let times = rows.entry(Arc::clone(&counted)).or_default();
-                match newest(times) {
-                    Some(before) => {
-                        order.remove(&(before, Arc::clone(&counted)));
-                    }
-                    None => *total += i128::from(summand),
-                }
-                note(times, at, floor);
-                order.insert((newest(times).unwrap_or(at.time), counted));
-            }
-        }
+        })
     }
 
     fn summand(&self, counted: &[Val]) -> i64 {
@@ -213,6 +227,52 @@ impl Counts {
             Count::Rows { rows, .. } => rows.len(),
         };
         self.keys.values().map(held).sum()
+    }
+
+    pub fn saved(&self) -> Vec<(SavedKey, SavedCount)> {
+        let count = |count: &Count| match count {
+            Count::Points { queue, .. } => SavedCount::Points(queue.iter().copied().collect()),
+            Count::Rows { rows, .. } => {
+                let rows = rows.iter();
+                SavedCount::Rows(
+                    rows.map(|(row, times)| (row.to_vec(), times.to_vec()))
+                        .collect(),
+                )
+            }
+        };
+        let keys = self.keys.iter();
+        keys.map(|(key, held)| (key.to_vec(), count(held)))
+            .collect()
+    }
+
+    /// Takes saved counts in. Nothing, where they do not fit.
+    pub fn restore(&mut self, saved: Vec<(SavedKey, SavedCount)>) -> Option<()> {
+        for (key, count) in saved {
+            if key.len() != self.keyed.len() {
+                return None;
+            }
+            let key: Arc<[Val]> = Arc::from(key);
+            match count {
+                SavedCount::Points(points) if self.by_time_point => {
+                    for (time, summand) in points {
+                        self.insert_point(&key, time, summand);
+                    }
+                }
+                SavedCount::Rows(rows) if !self.by_time_point => {
+                    for (row, times) in rows {
+                        if row.len() != self.counted.len() {
+                            return None;
+                        }
+                        let row: Arc<[Val]> = Arc::from(row);
+                        for at in points(times)? {
+                            self.insert_row(&key, &row, at, i64::MIN);
+                        }
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(())
     }
 
     pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// So many cases; a failing one is printed, not kept in a file.
-fn cases(cases: u32) -> Cases {
+pub fn cases(cases: u32) -> Cases {
     Cases {
         cases,
         failure_persistence: None,
@@ -165,6 +165,7 @@ fn lateness_beyond_need_changes_nothing() {
             policy,
             Config {
                 lateness: lateness(&events) + 1000,
+                explained: false,
             },
         );
         let mut decisions = Vec::new();
