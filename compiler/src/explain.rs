@@ -7,6 +7,8 @@
 mod cedar;
 mod claim;
 pub(crate) mod code;
+pub mod cost;
+pub mod graph;
 mod noun;
 mod pattern;
 mod permits;

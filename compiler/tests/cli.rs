@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod cli {
+    mod as_box;
     mod commands;
+    mod network;
+    mod traces;
 }
 
 use std::io::Write;

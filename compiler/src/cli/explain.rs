@@ -1,13 +1,14 @@
 //! `dogwood explain`: what each rule says in plain English, or why one event of a trace was decided so.
 
 use super::policy::Set;
-use super::replay::{error, line, read_trace};
+use super::replay::{Line, error, read_trace};
 use super::{Failure, Format, Outcome, PolicyArgs, input, print, print_json};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use dogwood_compiler::compile::CheckedRule;
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
-use dogwood_compiler::explain::{NamedRule, Witness, explain, why};
+use dogwood_compiler::explain::graph::Graph;
+use dogwood_compiler::explain::{NamedRule, Witness, cost, explain, why};
 use dogwood_compiler::monitor::{self, Config, Decision, Monitor};
 use serde_json::json;
 use std::path::PathBuf;
@@ -21,12 +22,27 @@ pub struct Explain {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
+    /// Say what each rule holds of the past, and what an event and a decision cost.
+    #[arg(long, conflicts_with_all = ["trace", "graph"])]
+    cost: bool,
+
+    /// Draw how events reach the rules, for Graphviz (dot) or Mermaid.
+    #[arg(long, value_name = "LANGUAGE", conflicts_with = "trace",
+        num_args = 0..=1, default_missing_value = "dot")]
+    graph: Option<Drawn>,
+
     /// The event's position in the trace, from 0; without it, the last denial.
     #[arg(long, value_name = "N", requires = "trace")]
     at: Option<usize>,
 
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Drawn {
+    Dot,
+    Mermaid,
 }
 
 impl Explain {
@@ -38,6 +54,12 @@ impl Explain {
             Ok(rules) => rules,
             Err(outcome) => return Ok(outcome),
         };
+        if self.cost {
+            return self.costs(&set, rules);
+        }
+        if let Some(language) = self.graph {
+            return self.draw(&set, rules, language);
+        }
         let Some(trace) = trace else {
             return self.rules(&set, rules);
         };
@@ -69,6 +91,36 @@ impl Explain {
         Ok(Outcome::Accepted)
     }
 
+    fn costs(&self, set: &Set, rules: &[CheckedRule]) -> Result<Outcome, Failure> {
+        let (policy, named) = set.compiled(rules);
+        let costs = cost::costs(&policy, &names(named));
+        let pin = set.service.events.universal_pin.as_ref();
+        let partition = pin.map(|pin| pin.field.join("."));
+        match self.format {
+            Format::Human => {
+                let mut text: String = costs.iter().map(|cost| format!("{cost}\n")).collect();
+                text.push_str(&cost::closing(&costs, partition.as_deref()));
+                print(&format!("{}\n", printable(&text)))?;
+            }
+            Format::Json => print_json(&json!({ "rules": costs, "partition": partition }))?,
+        }
+        Ok(Outcome::Accepted)
+    }
+
+    fn draw(&self, set: &Set, rules: &[CheckedRule], language: Drawn) -> Result<Outcome, Failure> {
+        let (policy, named) = set.compiled(rules);
+        let graph = Graph::new(&policy, &names(named));
+        let text = match language {
+            Drawn::Dot => graph.dot(),
+            Drawn::Mermaid => graph.mermaid(),
+        };
+        match self.format {
+            Format::Human => print(&text)?,
+            Format::Json => print_json(&json!({ "graph": text }))?,
+        }
+        Ok(Outcome::Accepted)
+    }
+
     fn verdict(
         &self,
         set: &Set,
@@ -96,7 +148,13 @@ impl Explain {
             return Ok(Outcome::Accepted);
         };
         // Never late: the lateness is that of this very trace.
-        let mut monitor = Monitor::new(policy, Config { lateness });
+        let mut monitor = Monitor::new(
+            policy,
+            Config {
+                lateness,
+                explained: true,
+            },
+        );
         let mut decided = None;
         for event in events.iter().take(at.saturating_add(1)) {
             decided = monitor
@@ -139,6 +197,10 @@ impl Explain {
     }
 }
 
+fn names(named: Vec<NamedRule>) -> Vec<String> {
+    named.into_iter().map(|rule| rule.name).collect()
+}
+
 fn told(
     at: usize,
     event: &Event,
@@ -146,7 +208,12 @@ fn told(
     named: &[NamedRule],
     why: &[Witness],
 ) -> String {
-    let mut out = line(at, event.time, decision);
+    let line = Line {
+        position: at,
+        time: event.time,
+        decision,
+    };
+    let mut out = line.to_string();
     let rules: Vec<&str> = decision
         .rules
         .iter()
