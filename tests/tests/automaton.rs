@@ -6,6 +6,7 @@ mod automaton {
     pub mod equivalence;
     pub mod examples;
     pub mod explanations;
+    pub mod families;
     pub mod formulas;
     pub mod hooks;
     pub mod rules;

@@ -4,12 +4,13 @@
 //! in which they are cheapest to join, and each operator over the past becomes a cell, shared with every
 //! equal one.
 
+use super::family::{Wanted, each_use_mut};
 use super::formula::{
     BreakShape, CellDef, CellId, CellOp, EventTypeId, LOCAL, Matcher, Node, Pattern, Term, Use,
 };
 use super::order::{break_shape, conjunction};
 use super::row::{Arith, Cmp, Slot, Sym, Total};
-use super::value::{Interner, Val};
+use super::value::{Interner, Val, Values};
 use crate::schema::{EventId, EventSchema, PinValue};
 use crate::value::EntityUid;
 use dogwood_grammar::Span;
@@ -34,6 +35,8 @@ pub(crate) struct Network {
     pub params: IndexSet<PinValue>,
     /// For each cell, the sets of columns (a bit each) by which rows are looked up.
     pub indexes: Vec<BTreeSet<u64>>,
+    /// For the cells of families, what they take in.
+    pub wanted: HashMap<CellId, Wanted>,
 }
 
 /// One `temporal { … }` of a rule.
@@ -43,6 +46,8 @@ pub(crate) struct Leaf {
     pub width: usize,
     /// Slots filled from the request before anything is asked.
     pub params: Vec<(Slot, usize)>,
+    /// Slots filled with the constants by which it asks a family of cells.
+    pub constants: Vec<(Slot, Val)>,
     pub span: Span,
     /// The cells asked directly by this leaf, in the order of the text.
     pub sites: Vec<Site>,
@@ -56,6 +61,16 @@ pub(crate) struct Site {
     pub cell: Use,
     /// For a window cell.
     pub total: Option<Total>,
+}
+
+impl Leaf {
+    /// The slots that have a value before anything is asked.
+    pub(super) fn known(&self) -> BTreeSet<Slot> {
+        let params = self.params.iter().map(|(slot, _)| *slot);
+        params
+            .chain(self.constants.iter().map(|(slot, _)| *slot))
+            .collect()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,19 +127,57 @@ impl Network {
         };
         let mut frame = Frame::default();
         let node = builder.condition(&temporal.body, &mut frame);
-        let params = frame.params();
-        let mut known: BTreeSet<Slot> = params.iter().map(|(slot, _)| *slot).collect();
-        self.note_lookups(&node, &mut known);
-        Leaf {
+        let mut leaf = Leaf {
             node,
             width: frame.names.len(),
-            params,
+            params: frame.params(),
+            constants: Vec::new(),
             span: temporal.span,
             sites: frame.sites,
-        }
+        };
+        let known = leaf.known();
+        self.pair_up(&mut leaf.node, &mut known.clone());
+        self.note_lookups(&leaf.node, &mut known.clone());
+        leaf
     }
 
-    fn cell(&mut self, def: CellDef) -> CellId {
+    /// Takes cells out that no other cell asks, and numbers the rest anew.
+    pub(super) fn remove(&mut self, gone: &dyn Fn(CellId) -> bool, leaves: &mut [Leaf]) {
+        let mut numbers = Vec::with_capacity(self.cells.len());
+        let mut left = 0;
+        for cell in 0..self.cells.len() {
+            numbers.push(left);
+            left += usize::from(!gone(cell));
+        }
+        let mut renumber = |cell: &mut Use| {
+            if let Some(number) = numbers.get(cell.cell) {
+                cell.cell = *number;
+            }
+        };
+        let mut at = 0..;
+        self.cells.retain(|_| !at.next().is_some_and(gone));
+        let mut at = 0..;
+        self.indexes.retain(|_| !at.next().is_some_and(gone));
+        for def in &mut self.cells {
+            for node in def.nodes_mut() {
+                each_use_mut(node, &mut renumber);
+            }
+        }
+        for leaf in leaves {
+            each_use_mut(&mut leaf.node, &mut renumber);
+            leaf.sites
+                .iter_mut()
+                .for_each(|site| renumber(&mut site.cell));
+        }
+        let wanted = std::mem::take(&mut self.wanted).into_iter();
+        self.wanted = wanted
+            .filter_map(|(cell, wanted)| Some((*numbers.get(cell)?, wanted)))
+            .collect();
+        let defs = self.cells.iter().cloned().enumerate();
+        self.ids = defs.map(|(cell, def)| (def, cell)).collect();
+    }
+
+    pub(super) fn cell(&mut self, def: CellDef) -> CellId {
         if let Some(&id) = self.ids.get(&def) {
             return id;
         }
@@ -137,6 +190,8 @@ impl Network {
             CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
                 self.note_lookups(body, &mut none.clone());
             }
+            // Looked up by what the other side has; see `pairs`.
+            CellOp::Pair { .. } => {}
             CellOp::Since { left, right, .. } => {
                 self.note_lookups(right, &mut none.clone());
                 let mut anchored = right.bound(&self.cells);
@@ -148,7 +203,7 @@ impl Network {
     }
 
     /// Registers by which columns each cell is asked, walking in the order of evaluation.
-    fn note_lookups(&mut self, node: &Node, known: &mut BTreeSet<Slot>) {
+    pub(super) fn note_lookups(&mut self, node: &Node, known: &mut BTreeSet<Slot>) {
         match node {
             Node::And(parts) => {
                 for part in parts {
@@ -315,10 +370,13 @@ impl Builder<'_> {
             ..Frame::default()
         };
         let mut op = op(self, &mut inner);
-        if let CellOp::Since { left, breaks, .. } = &mut op
-            && !nested
+        if let CellOp::Since {
+            left,
+            right,
+            breaks,
+        } = &mut op
         {
-            *breaks = break_shape(left);
+            *breaks = break_shape(left, right, !nested);
         }
         let cell = self.finish(op, window, inner, frame);
         if !nested {
@@ -466,7 +524,7 @@ impl Builder<'_> {
                         _ => return Term::Known(Sym::Bottom),
                     }
                 }
-                known(self.network.values.array(vals))
+                known(self.network.values.array(&vals))
             }
             ast::TermKind::Context(path) => {
                 Term::Slot(self.param(PinValue::Context(words(path)), frame))

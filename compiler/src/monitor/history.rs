@@ -1,12 +1,12 @@
 //! The state of one partition.
 
-use super::at;
 use super::policy::Policy;
+use super::trigger::Cells;
 use crate::automaton::cell::CellState;
 use crate::automaton::formula::{CellId, EventTypeId};
 use crate::automaton::solve::Moment;
 use crate::automaton::store::At;
-use crate::automaton::value::{Interner, Val};
+use crate::automaton::value::{Val, Values};
 use crate::event::Event;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -22,7 +22,7 @@ pub(super) struct History {
     due: BinaryHeap<Reverse<(i64, CellId)>>,
     armed: Vec<bool>,
     /// Of the next event.
-    next: i64,
+    pub next: i64,
     /// The monitor's clock at the last event.
     pub clock: i64,
     /// The last event: its point, its type, and its fields as the matchers of that type take them.
@@ -59,7 +59,7 @@ impl History {
     pub fn append(
         &mut self,
         policy: &Policy,
-        values: &mut Interner,
+        values: &mut impl Values,
         event: &Event,
         floor: i64,
         clock: i64,
@@ -72,22 +72,19 @@ impl History {
             time: event.time,
         };
         self.next += 1;
-        self.event = policy.event_type(event);
-        self.fields.clear();
-        if let Some(event_type) = self.event {
-            let paths = policy.network.fields.get(event_type as usize);
-            let values = paths
-                .into_iter()
-                .flatten()
-                .map(|path| at(&event.logged, path).map(|value| values.value(value)));
-            self.fields.extend(values);
-            let recent = self.recent.entry(event_type).or_default();
-            if recent.len() == RECENT {
-                recent.pop_front();
+        let action = policy.action(&event.action);
+        self.event = action.and_then(|action| action.event_type(&event.kind));
+        let cells = match self.event.and_then(|event| policy.event_plan(event)) {
+            Some(plan) => {
+                plan.read(&event.logged, values, &mut self.fields);
+                plan.cells(&self.fields)
             }
-            recent.push_back((self.at.pos, Arc::new(event.clone())));
-        }
-        for &cell in policy.triggered(self.event) {
+            None => {
+                self.fields.clear();
+                Cells::from_slice(policy.cells_of_others())
+            }
+        };
+        for cell in cells {
             let (earlier, rest) = self.states.split_at_mut(cell);
             let (Some(state), Some(def)) = (rest.first_mut(), defs.get(cell)) else {
                 continue;
@@ -104,6 +101,31 @@ impl History {
                 continue;
             };
             if !*armed && let Some(deadline) = state.deadline(def) {
+                self.due.push(Reverse((deadline, cell)));
+                *armed = true;
+            }
+        }
+    }
+
+    /// Keeps the last event for explanations, if a matcher names its type.
+    pub fn remember(&mut self, event: &Event) {
+        let Some(event_type) = self.event else {
+            return;
+        };
+        let recent = self.recent.entry(event_type).or_default();
+        if recent.len() == RECENT {
+            recent.pop_front();
+        }
+        recent.push_back((self.at.pos, Arc::new(event.clone())));
+    }
+
+    /// Notes when each cell has something to drop, for states that were read back.
+    pub fn arm(&mut self, policy: &Policy) {
+        let cells = self.states.iter().zip(&policy.network.cells).enumerate();
+        for (cell, (state, def)) in cells {
+            if let Some(deadline) = state.deadline(def)
+                && let Some(armed) = self.armed.get_mut(cell)
+            {
                 self.due.push(Reverse((deadline, cell)));
                 *armed = true;
             }

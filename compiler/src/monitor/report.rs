@@ -1,6 +1,6 @@
 //! What a decision saw: for those who explain it. Never on the way to a verdict.
 
-use super::decide::Asked;
+use super::decide::{Answers, Asked};
 use super::history::{History, RECENT};
 use super::policy::{CellKind, asked};
 use super::{Decision, Monitor};
@@ -79,15 +79,16 @@ impl Monitor {
         else {
             return Vec::new();
         };
-        let mut params = Asked::new(&self.policy, event);
+        let mut known = Answers::default();
+        let mut params = Asked::new(&self.policy, event, &mut known);
         let values = &mut values;
         let leaves = compiled
             .leaves
             .iter()
-            .filter_map(|leaf| self.policy.leaves.get(*leaf));
+            .filter_map(|number| Some((*number, self.policy.leaves.get(*number)?)));
         leaves
-            .map(|leaf| {
-                let truth = params.leaf(leaf, history, values);
+            .map(|(number, leaf)| {
+                let truth = params.leaf(number, history, values);
                 let row = params.row(leaf, values);
                 let sites = leaf.sites.iter();
                 let witnesses = sites.filter_map(|site| self.witness(site, history, &row));
@@ -125,11 +126,10 @@ impl Monitor {
     /// After how many seconds the same request would be allowed if nothing else happened. The history
     /// already has the denied event. Nothing, where time alone does not help.
     pub fn retry_after(&self, event: &Event) -> Option<i64> {
-        let fork = self.fork(event);
         let try_at = |time: i64| -> Decision {
             let mut again = event.clone();
             again.time = time;
-            fork.decide_only(&again)
+            self.decide_only(&again)
         };
         let now = event.time.max(self.clock);
         let instants = self.instants(event, now);
@@ -143,7 +143,8 @@ impl Monitor {
         let Some((history, mut values)) = self.history_of(event) else {
             return Vec::new();
         };
-        let mut params = Asked::new(&self.policy, event);
+        let mut known = Answers::default();
+        let mut params = Asked::new(&self.policy, event, &mut known);
         for &rule in self.policy.rules_of(&event.action).iter() {
             let Some(rule) = self.policy.rules.get(rule) else {
                 continue;
@@ -235,7 +236,8 @@ impl Monitor {
                 witness.times = stamps(table, &known, now, def.window, |_| true);
             }
             CellState::Since { anchors, breaks } => {
-                let from = moment.unbroken_from(def, &site.cell, breaks, row);
+                let from =
+                    moment.unbroken_from(def, breaks, &|slot| row.known(site.cell.outer(slot)?));
                 witness.times = stamps(anchors, &known, now, def.window, |at| at.pos >= from);
                 if witness.times.is_empty() {
                     witness.broken = last_break(def.op.clone(), breaks, &|slot| {
@@ -243,6 +245,7 @@ impl Monitor {
                     });
                 }
             }
+            CellState::Pair(_) => {}
             CellState::Previous { older, newer } => {
                 let held = [newer, older].into_iter().flatten();
                 let mut held = held.filter(|held| held.at.pos == history.at.pos - 1);
@@ -329,7 +332,7 @@ fn last_break(
         .zip(&parts)
         .filter_map(|(store, (_, columns))| {
             let key: Option<Vec<_>> = columns.iter().map(|column| known(*column)).collect();
-            store.get(key?.as_slice())?.last().map(|at| at.time)
+            Some(store.get(key?.as_slice())?.last().time)
         });
     times.max()
 }

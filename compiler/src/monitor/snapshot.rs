@@ -215,7 +215,8 @@ impl Policy {
         write!(text, "{:?} {:?} ", network.fields, network.params)?;
         write!(text, "{:?} ", network.values.constants())?;
         for leaf in &self.leaves {
-            write!(text, "{:?} {} {:?} ", leaf.node, leaf.width, leaf.params)?;
+            write!(text, "{:?} {} ", leaf.node, leaf.width)?;
+            write!(text, "{:?} {:?} ", leaf.params, leaf.constants)?;
         }
         write!(
             text,
