@@ -13,8 +13,14 @@
 
 pub(crate) mod build;
 pub(crate) mod cell;
+pub(crate) mod cost;
+pub(crate) mod family;
 pub(crate) mod formula;
+mod index;
+mod join;
+mod keyed;
 mod order;
+mod pairs;
 pub(crate) mod row;
 pub(crate) mod saved;
 pub(crate) mod solve;

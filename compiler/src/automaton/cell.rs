@@ -1,6 +1,9 @@
 //! The state of cells, and how one event changes it.
 
 use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Node};
+use super::index::Key;
+use super::join::Joint;
+use super::keyed::Flat;
 use super::row::{Residual, Row, Slot, Sym};
 use super::solve::Moment;
 use super::store::{At, Store};
@@ -24,6 +27,7 @@ pub(crate) enum CellState {
         breaks: Breaks,
     },
     Window(Counts),
+    Pair(Joint),
 }
 
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ pub(crate) enum Breaks {
     General,
     /// For each negated part, its key to the last point at which it fired. The time is the clock then, not
     /// the stamp: a break outlives every anchor before it.
-    Negated(Vec<Store<Arc<[Val]>>>),
+    Negated(Vec<Store<Flat>>),
     /// The last run of steps at which the left side held for one key.
     Run(Option<Run>),
 }
@@ -53,18 +57,21 @@ pub(crate) struct Run {
 impl CellState {
     pub fn new(def: &CellDef, masks: &BTreeSet<u64>) -> CellState {
         match &def.op {
-            CellOp::Formerly(_) => CellState::Formerly(Table::new(masks)),
+            CellOp::Formerly(_) => CellState::Formerly(Table::new(def.columns.len(), masks)),
             CellOp::Previous(_) => CellState::Previous {
                 older: None,
                 newer: None,
             },
             CellOp::Since { breaks, .. } => CellState::Since {
-                anchors: Table::new(masks),
+                anchors: Table::new(def.columns.len(), masks),
                 breaks: match breaks {
                     BreakShape::General => Breaks::General,
-                    BreakShape::Negated(parts) => {
-                        Breaks::Negated(parts.iter().map(|_| Store::default()).collect())
-                    }
+                    BreakShape::Negated(parts) => Breaks::Negated(
+                        parts
+                            .iter()
+                            .map(|(_, columns)| Store::new(Flat::new(columns.len())))
+                            .collect(),
+                    ),
                     BreakShape::Run(_) => Breaks::Run(None),
                 },
             },
@@ -74,6 +81,7 @@ impl CellState {
                 by_time_point,
                 ..
             } => CellState::Window(Counts::new(def, counted, *sum, *by_time_point)),
+            CellOp::Pair { group, .. } => CellState::Pair(Joint::new(def.columns.len(), *group)),
         }
     }
 
@@ -141,7 +149,18 @@ impl CellState {
                     counts.insert(&row, at, floor);
                 }
             }
+            (CellState::Pair(joint), CellOp::Pair { left, right, .. }) => {
+                joint.update(left, right, moment);
+            }
             _ => {}
+        }
+    }
+
+    /// The latest times of rows, where it keeps those.
+    pub fn table(&self) -> Option<&Table> {
+        match self {
+            CellState::Formerly(table) => Some(table),
+            _ => None,
         }
     }
 
@@ -161,6 +180,7 @@ impl CellState {
                 }
             }
             CellState::Window(counts) => counts.expire(limit),
+            CellState::Pair(joint) => joint.expire(floor),
         }
     }
 
@@ -178,6 +198,7 @@ impl CellState {
             }
             CellState::Since { anchors, .. } => anchors.oldest(),
             CellState::Window(counts) => counts.oldest(),
+            CellState::Pair(joint) => return joint.deadline(),
         };
         oldest.map(|time| time.saturating_add(def.window))
     }
@@ -200,6 +221,27 @@ impl CellState {
                     }
             }
             CellState::Window(counts) => counts.len(),
+            CellState::Pair(joint) => joint.len(),
+        }
+    }
+
+    /// Held for the rows and what finds them.
+    pub fn bytes(&self) -> usize {
+        match self {
+            CellState::Formerly(table) => table.bytes(),
+            CellState::Previous { older, newer } => {
+                let held = [older, newer].into_iter().flatten();
+                held.flat_map(|held| held.rows.iter()).map(Row::bytes).sum()
+            }
+            CellState::Since { anchors, breaks } => {
+                anchors.bytes()
+                    + match breaks {
+                        Breaks::Negated(stores) => stores.iter().map(Store::bytes).sum(),
+                        Breaks::General | Breaks::Run(_) => 0,
+                    }
+            }
+            CellState::Window(counts) => counts.bytes(),
+            CellState::Pair(joint) => joint.bytes(),
         }
     }
 
@@ -230,6 +272,7 @@ impl CellState {
                 }
             }
             CellState::Window(counts) => counts.each_val(seen),
+            CellState::Pair(joint) => joint.each_val(seen),
         }
     }
 }
@@ -275,7 +318,7 @@ pub(crate) fn can_fire(node: &Node, event: Option<EventTypeId>) -> bool {
 }
 
 /// The values of these slots in a row that leaves none open.
-pub(crate) fn key_of(row: &Row, columns: &[Slot]) -> Option<Arc<[Val]>> {
+pub(crate) fn key_of(row: &Row, columns: &[Slot]) -> Option<Key> {
     columns
         .iter()
         .map(|column| match row.view(*column) {

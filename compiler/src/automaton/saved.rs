@@ -6,7 +6,7 @@
 use super::cell::{Breaks, CellState, Held, Run};
 use super::formula::CellDef;
 use super::row::{Arith, Cmp, Open, Residual, Row, Slot, Sym, Total};
-use super::store::{At, Times};
+use super::store::At;
 use super::table::closed_names;
 use super::value::Val;
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,8 @@ pub(crate) enum SavedState {
     Previous([Option<(At, Vec<SavedRow>)>; 2]),
     Since(SavedTable, SavedBreaks),
     Window(Vec<(SavedKey, SavedCount)>),
+    /// With the last second at which each can hold.
+    Pair(Vec<(SavedKey, i64)>),
 }
 
 impl CellState {
@@ -92,7 +94,9 @@ impl CellState {
                             .map(|store| {
                                 store
                                     .iter()
-                                    .map(|(key, times)| (key.to_vec(), times.to_vec()))
+                                    .map(|(key, times)| {
+                                        (key.to_vec(), times.iter().copied().collect())
+                                    })
                                     .collect()
                             })
                             .collect(),
@@ -101,6 +105,7 @@ impl CellState {
                 },
             ),
             CellState::Window(counts) => SavedState::Window(counts.saved()),
+            CellState::Pair(joint) => SavedState::Pair(joint.saved()),
         }
     }
 
@@ -122,7 +127,9 @@ impl CellState {
                     {
                         for (store, rows) in stores.iter_mut().zip(saved) {
                             for (key, times) in rows {
-                                store.restore(&Arc::from(key), points(times)?, i64::MIN);
+                                for at in times {
+                                    store.insert(&key, at, i64::MIN);
+                                }
                             }
                         }
                         Some(())
@@ -135,6 +142,9 @@ impl CellState {
                 }
             }
             (CellState::Window(counts), SavedState::Window(saved)) => counts.restore(saved),
+            (CellState::Pair(joint), SavedState::Pair(saved)) => {
+                joint.restore(saved, def.columns.len())
+            }
             _ => None,
         }
     }
@@ -149,11 +159,6 @@ fn held(saved: Option<(At, Vec<SavedRow>)>, def: &CellDef) -> Option<Option<Held
         at,
         rows: Arc::new(rows?),
     }))
-}
-
-/// A row has held at least once.
-pub(crate) fn points(times: Vec<At>) -> Option<Times> {
-    (!times.is_empty()).then(|| times.into_iter().collect())
 }
 
 impl SavedRow {

@@ -3,11 +3,12 @@
 
 use super::cell::{Breaks, CellState, key_of};
 use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Matcher, Node, Pattern, Term, Use};
+use super::index::Key;
 use super::row::{Cmp, Residual, Row, Slot, Sym, Total, arith, total};
 use super::store::{At, Times, in_window};
 use super::table::{Found, Table};
 use super::value::Val;
-use std::sync::Arc;
+use smallvec::SmallVec;
 
 /// Longer conjunctions are joined part by part instead of row by row, to bound the stack.
 const DEEP: usize = 6;
@@ -49,7 +50,7 @@ impl Moment<'_> {
     }
 
     /// The rows of a flat formula as values of its columns.
-    pub fn keys(&self, node: &Node, width: usize, columns: &[Slot]) -> Vec<Arc<[Val]>> {
+    pub fn keys(&self, node: &Node, width: usize, columns: &[Slot]) -> Vec<Key> {
         self.rows(node, width)
             .iter()
             .filter_map(|row| key_of(row, columns))
@@ -164,7 +165,7 @@ impl Moment<'_> {
         };
         match state {
             CellState::Formerly(table) => {
-                self.each_found(def, cell, table, row, &mut |row, times| {
+                self.each_found(def, cell, table, row, &mut |row, times, _| {
                     times
                         .iter()
                         .any(|at| in_window(at.time, self.at.time, def.window))
@@ -172,8 +173,16 @@ impl Moment<'_> {
                 })
             }
             CellState::Since { anchors, breaks } => {
-                self.each_found(def, cell, anchors, row, &mut |row, times| {
-                    let unbroken = self.unbroken_from(def, cell, breaks, &row);
+                self.each_found(def, cell, anchors, row, &mut |row, times, vals| {
+                    // What the anchor itself says counts first: a slot of the row may stand for a term.
+                    let key = |slot: Slot| {
+                        let column = def.columns.iter().position(|column| *column == slot);
+                        match column.and_then(|column| vals?.get(column)) {
+                            Some(val) => Some(*val),
+                            None => row.known(cell.outer(slot)?),
+                        }
+                    };
+                    let unbroken = self.unbroken_from(def, breaks, &key);
                     let live = |at: &At| {
                         at.pos >= unbroken && in_window(at.time, self.at.time, def.window)
                     };
@@ -192,6 +201,18 @@ impl Moment<'_> {
                     })
             }
             CellState::Window(_) => false,
+            CellState::Pair(joint) => {
+                let CellOp::Pair { left, right, .. } = &def.op else {
+                    return false;
+                };
+                let Some(known) = known(def, cell, &row) else {
+                    return false;
+                };
+                joint.find(left, right, self, &known, |pair| {
+                    let mut row = row.clone();
+                    agree(&mut row, pair, def, cell) && emit(row)
+                })
+            }
         }
     }
 
@@ -202,46 +223,34 @@ impl Moment<'_> {
         cell: &Use,
         table: &Table,
         row: Row,
-        visit: &mut dyn FnMut(Row, &Times) -> bool,
+        visit: &mut dyn FnMut(Row, &Times, Option<&[Val]>) -> bool,
     ) -> bool {
-        let mut known = Vec::with_capacity(def.columns.len());
-        let mut missing = false;
-        for column in &def.columns {
-            let view = cell
-                .outer(*column)
-                .map_or(Sym::Bottom, |slot| row.view(slot));
-            missing |= view == Sym::Bottom;
-            known.push(match view {
-                Sym::Val(val) => Some(val),
-                _ => None,
-            });
-        }
-        table.find(&known, missing, |found| match found {
+        let known = known(def, cell, &row);
+        let missing = known.is_none();
+        table.find(&known.unwrap_or_default(), missing, |found| match found {
             Found::Plain(vals, times) => {
                 let mut row = row.clone();
-                let agrees = def.columns.iter().zip(vals).all(|(column, val)| {
-                    let outer = cell.outer(*column);
-                    outer.is_some_and(|slot| row.unify(row.view(slot), Sym::Val(*val)))
-                });
-                agrees && visit(row, times)
+                agree(&mut row, vals, def, cell) && visit(row, times, Some(vals))
             }
             Found::Open(stored, times) => {
                 let mut row = row.clone();
-                join(&mut row, stored, def, cell) && visit(row, times)
+                join(&mut row, stored, def, cell) && visit(row, times, None)
             }
         })
     }
 
-    /// The position before which an anchor with the keys of this row has been broken.
-    pub fn unbroken_from(&self, def: &CellDef, cell: &Use, breaks: &Breaks, row: &Row) -> i64 {
+    /// The position before which an anchor with these keys has been broken.
+    pub fn unbroken_from(
+        &self,
+        def: &CellDef,
+        breaks: &Breaks,
+        known: &dyn Fn(Slot) -> Option<Val>,
+    ) -> i64 {
         let CellOp::Since { breaks: shape, .. } = &def.op else {
             return i64::MIN;
         };
-        let key = |columns: &[Slot]| -> Option<Vec<Val>> {
-            columns
-                .iter()
-                .map(|column| row.known(cell.outer(*column)?))
-                .collect()
+        let key = |columns: &[Slot]| -> Option<Key> {
+            columns.iter().map(|column| known(*column)).collect()
         };
         match (breaks, shape) {
             (Breaks::Negated(stores), BreakShape::Negated(parts)) => {
@@ -249,13 +258,14 @@ impl Moment<'_> {
                     .iter()
                     .zip(parts)
                     .filter_map(|(store, (_, columns))| {
-                        store.get(key(columns)?.as_slice())?.last().map(|at| at.pos)
+                        store.get(&key(columns)?).map(|times| times.last().pos)
                     });
                 last.max().unwrap_or(i64::MIN)
             }
             (Breaks::Run(run), BreakShape::Run(columns)) => match run {
                 Some(run)
-                    if run.last == self.at.pos && key(columns).is_some_and(|k| k == run.key) =>
+                    if run.last == self.at.pos
+                        && key(columns).is_some_and(|key| *key == *run.key) =>
                 {
                     run.first - 1
                 }
@@ -307,7 +317,7 @@ impl Moment<'_> {
         Some(counts.value(&key, self.at.time, def.window))
     }
 
-    pub fn window_key(&self, cell: &Use, row: &Row) -> Option<Vec<Val>> {
+    pub fn window_key(&self, cell: &Use, row: &Row) -> Option<Key> {
         let CellState::Window(counts) = self.states.get(cell.cell)? else {
             return None;
         };
@@ -317,6 +327,26 @@ impl Moment<'_> {
             .map(|column| row.known(cell.outer(*column)?))
             .collect()
     }
+}
+
+/// The values of a cell's columns, as far as a row of the using frame knows them; nothing where one is not
+/// there at all.
+fn known(def: &CellDef, cell: &Use, row: &Row) -> Option<SmallVec<[Option<Val>; 4]>> {
+    let view = |column: &Slot| match row.view(cell.outer(*column)?) {
+        Sym::Val(val) => Some(Some(val)),
+        Sym::Bottom => None,
+        _ => Some(None),
+    };
+    def.columns.iter().map(view).collect()
+}
+
+/// Gives a row of the using frame the values of a cell's columns; false where it has others.
+fn agree(row: &mut Row, vals: &[Val], def: &CellDef, cell: &Use) -> bool {
+    let mut columns = def.columns.iter().zip(vals);
+    columns.all(|(column, val)| {
+        let outer = cell.outer(*column);
+        outer.is_some_and(|slot| row.unify(row.view(slot), Sym::Val(*val)))
+    })
 }
 
 /// Adds what a stored row says to a row of the using frame.

@@ -87,6 +87,7 @@ pub(super) fn operator(operator: Operator) -> &'static str {
         Operator::Formerly => "formerly",
         Operator::Previous => "previous",
         Operator::Since => "since",
+        Operator::Both => "both",
         Operator::Count => "count",
         Operator::Sum => "sum",
     }
@@ -100,6 +101,10 @@ fn state(cell: &CellOutline) -> String {
     };
     match cell.kind {
         CellKind::Latest => format!("{} seen in {last}", each("time", &cell.keys)),
+        CellKind::Pair => format!(
+            "one pair for each distinct {} that both have",
+            named(&cell.keys)
+        ),
         CellKind::Previous => "the matches of the last two events that had any".to_owned(),
         CellKind::Window => {
             let by = match cell.keys.as_slice() {

@@ -43,6 +43,8 @@ pub enum Operator {
     Formerly,
     Previous,
     Since,
+    /// The common rows of two cells.
+    Both,
     Count,
     Sum,
 }
@@ -132,6 +134,7 @@ impl Reader<'_> {
             CellOp::Formerly(body) => (Operator::Formerly, vec![body]),
             CellOp::Previous(body) => (Operator::Previous, vec![body]),
             CellOp::Since { left, right, .. } => (Operator::Since, vec![left, right]),
+            CellOp::Pair { left, right, .. } => (Operator::Both, vec![left, right]),
             CellOp::Window { body, sum, .. } => match sum {
                 None => (Operator::Count, vec![body]),
                 Some(_) => (Operator::Sum, vec![body]),
@@ -143,6 +146,7 @@ impl Reader<'_> {
         let binding = match &def.op {
             CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => body,
             CellOp::Since { right, .. } => right,
+            CellOp::Pair { left, .. } => left,
         };
         let mut columns = def.columns.clone();
         match &def.op {
@@ -207,6 +211,7 @@ impl Reader<'_> {
                     | CellOp::Previous(body)
                     | CellOp::Window { body, .. } => self.bound_by(*inner, body),
                     CellOp::Since { right, .. } => self.bound_by(*inner, right),
+                    CellOp::Pair { left, .. } => self.bound_by(*inner, left),
                 }
             }
             Node::Not(_) | Node::Compare(..) | Node::Never => None,

@@ -1,10 +1,12 @@
 //! A compiled policy: rules over leaves over cells, and which event concerns which.
 
+use super::ask::Ask;
 use super::dispatch::Dispatch;
 use super::families::Families;
 use super::trigger::{self, EventPlan};
 use crate::automaton::build::{Leaf, Network};
 use crate::automaton::family;
+use crate::automaton::cost::costs;
 use crate::automaton::formula::{BreakShape, CellId, CellOp, EventTypeId, Node, Term};
 use crate::automaton::row::Slot;
 use crate::eval::program::{Builder, Constant, Program, Test, TestId};
@@ -23,6 +25,8 @@ pub struct Policy {
     pub(super) network: Network,
     pub(super) rules: Vec<Rule>,
     pub(super) leaves: Vec<Leaf>,
+    /// The quick forms of the leaves that have one.
+    pub(super) asks: Vec<Option<Ask>>,
     pub(super) families: Families,
     /// The conditions of all rules.
     pub(super) program: Program,
@@ -147,6 +151,7 @@ impl Policy {
         } = parts;
         family::merge(&mut network, &mut leaves);
         let families = Families::new(&network, &leaves);
+        let asks = leaves.iter().map(|leaf| Ask::new(&network, leaf)).collect();
         network.values.pin();
         let program = tests.finish();
         let (mut actions, everywhere) = dispatch(&rules, service, &program, &families);
@@ -166,6 +171,7 @@ impl Policy {
             network,
             rules,
             leaves,
+            asks,
             families,
             program,
             actions,
@@ -220,27 +226,23 @@ impl Policy {
                 }
             }
         }
+        let costs = costs(&self.network, &self.leaves);
         let summaries = self.network.cells.iter().zip(rules).enumerate();
         summaries
             .map(|(cell, (def, rules))| {
                 let kind = self.kind(cell);
-                let scans = self.network.indexes.get(cell).is_some_and(|masks| {
-                    masks
-                        .iter()
-                        .any(|mask| mask.count_ones() as usize != def.columns.len())
-                });
-                let rows = |grows: bool| if grows { Cost::Rows } else { Cost::Constant };
+                let cost = costs.get(cell).copied().unwrap_or_default();
+                let rows = |why: Option<_>| match why {
+                    Some(_) => Cost::Rows,
+                    None => Cost::Constant,
+                };
                 CellSummary {
                     kind,
                     window: def.window,
                     columns: def.columns.len(),
-                    update: rows(kind == CellKind::Relation),
-                    lookup: rows(kind == CellKind::Relation || scans),
-                    why: match kind {
-                        CellKind::Relation => Some("its rows depend on other operators"),
-                        _ if scans => Some("it is asked by some of its columns only"),
-                        _ => None,
-                    },
+                    update: rows(cost.update),
+                    lookup: rows(cost.lookup),
+                    why: cost.update.or(cost.lookup),
                     rules: rules.into_iter().collect(),
                 }
             })
