@@ -7,6 +7,7 @@
 //! A [`Policy`] is compiled once and shared; a [`Monitor`] is its state over one history. Memory follows
 //! what the windows hold: rows, idle partitions and interned values go when no decision can reach them.
 
+mod ask;
 mod decide;
 mod dispatch;
 mod families;
@@ -14,13 +15,15 @@ mod history;
 mod outline;
 mod policy;
 mod report;
+mod size;
 mod snapshot;
 mod trigger;
 
 pub use decide::{Decision, RuleError, Verdict};
 pub use outline::{CellOutline, FieldTest, Key, LeafOutline, MatcherOutline, Operator, Outline};
 pub use policy::{CellKind, CellSummary, Cost, Policy};
-pub use report::{LeafReport, Recent, Size, Witness};
+pub use report::{LeafReport, Recent, Witness};
+pub use size::Size;
 pub use snapshot::LoadError;
 
 use crate::automaton::value::{Interner, Overlay, Val, Values};
@@ -126,7 +129,8 @@ impl Monitor {
             }
             History::new(policy)
         });
-        history.append(policy, &mut self.values, event, floor, self.clock);
+        let action = policy.action(&event.action);
+        history.append(policy, action, &mut self.values, event, floor, self.clock);
         if self.explained {
             history.remember(event);
         }
@@ -135,6 +139,7 @@ impl Monitor {
         }
         Ok(Some(decide::decide(
             policy,
+            action,
             history,
             &mut self.values,
             &mut self.scratch,
@@ -156,9 +161,11 @@ impl Monitor {
         };
         let clock = self.clock.max(event.time);
         let floor = clock.saturating_sub(self.lateness);
-        history.append(policy, &mut values, event, floor, clock);
+        let action = policy.action(&event.action);
+        history.append(policy, action, &mut values, event, floor, clock);
         decide::decide(
             policy,
+            action,
             &history,
             &mut values,
             &mut Scratch::default(),

@@ -3,7 +3,7 @@
 use super::dispatch::Dispatch;
 use super::families::Known;
 use super::history::History;
-use super::policy::Policy;
+use super::policy::{ActionPlan, Policy};
 use crate::automaton::build::Leaf;
 use crate::automaton::row::{Row, Sym};
 use crate::automaton::value::{Val, Values};
@@ -74,6 +74,7 @@ type Holding = SmallVec<[usize; 8]>;
 /// Decides the last event of a history.
 pub(super) fn decide(
     policy: &Policy,
+    action: Option<&ActionPlan>,
     history: &History,
     values: &mut impl Values,
     scratch: &mut Scratch,
@@ -96,7 +97,7 @@ pub(super) fn decide(
         Err(error) => return Decision::refused(error),
     };
     let mut asked = Asked::new(policy, event, &mut scratch.asked);
-    let own = policy.action(&event.action).map(|plan| &plan.rules);
+    let own = action.map(|plan| &plan.rules);
     let mut concerned = Concerned::new();
     for dispatch in [Some(&policy.everywhere), own].into_iter().flatten() {
         asked.of_families(dispatch, history, values, &mut concerned);
@@ -242,8 +243,17 @@ impl<'a> Asked<'a> {
         let Some(leaf) = self.policy.leaves.get(number) else {
             return false;
         };
-        let row = self.row(leaf, values);
-        let truth = history.moment(self.policy).holds(&leaf.node, row);
+        let policy = self.policy;
+        let truth = match policy.asks.get(number) {
+            Some(Some(ask)) => {
+                let mut param = |param: usize| self.param(param, values);
+                ask.holds(policy, history, &mut param)
+            }
+            _ => {
+                let row = self.row(leaf, values);
+                history.moment(policy).holds(&leaf.node, row)
+            }
+        };
         if let Some(place) = self.known.truths.get_mut(number) {
             *place = (self.known.number, truth);
         }
@@ -281,11 +291,8 @@ impl<'a> Asked<'a> {
         let mut open = false;
         for param in &family.columns {
             let val = param.map(|param| self.param(param, values));
-            open |= val == Some(Sym::Bottom);
-            key.push(match val {
-                Some(Sym::Val(val)) => Some(val),
-                _ => None,
-            });
+            open |= val == Some(None);
+            key.push(val.flatten());
         }
         let mut holding = Holding::new();
         // What the request does not have equals nothing.
@@ -327,7 +334,8 @@ impl<'a> Asked<'a> {
     pub fn row(&mut self, leaf: &Leaf, values: &mut impl Values) -> Row {
         let mut row = Row::unknown(leaf.width);
         for (slot, param) in &leaf.params {
-            row.set(*slot, Some(self.param(*param, values)));
+            let val = self.param(*param, values);
+            row.set(*slot, Some(val.map_or(Sym::Bottom, Sym::Val)));
         }
         for (slot, val) in &leaf.constants {
             row.set(*slot, Some(Sym::Val(*val)));
@@ -335,10 +343,10 @@ impl<'a> Asked<'a> {
         row
     }
 
-    fn param(&mut self, number: usize, values: &mut impl Values) -> Sym {
-        let sym = |val: Option<Val>| val.map_or(Sym::Bottom, Sym::Val);
+    /// The value at a path of the request; nothing where it leads nowhere.
+    fn param(&mut self, number: usize, values: &mut impl Values) -> Option<Val> {
         match self.known.params.get(number) {
-            Some((decision, val)) if *decision == self.known.number => return sym(*val),
+            Some((decision, val)) if *decision == self.known.number => return *val,
             _ => {}
         }
         let path = self.policy.network.params.get_index(number);
@@ -347,7 +355,7 @@ impl<'a> Asked<'a> {
         if let Some(place) = self.known.params.get_mut(number) {
             *place = (self.known.number, val);
         }
-        sym(val)
+        val
     }
 }
 

@@ -1,6 +1,6 @@
 //! The state of one partition.
 
-use super::policy::Policy;
+use super::policy::{ActionPlan, Policy};
 use super::trigger::Cells;
 use crate::automaton::cell::CellState;
 use crate::automaton::formula::{CellId, EventTypeId};
@@ -59,6 +59,7 @@ impl History {
     pub fn append(
         &mut self,
         policy: &Policy,
+        action: Option<&ActionPlan>,
         values: &mut impl Values,
         event: &Event,
         floor: i64,
@@ -72,7 +73,6 @@ impl History {
             time: event.time,
         };
         self.next += 1;
-        let action = policy.action(&event.action);
         self.event = action.and_then(|action| action.event_type(&event.kind));
         let cells = match self.event.and_then(|event| policy.event_plan(event)) {
             Some(plan) => {
@@ -117,6 +117,11 @@ impl History {
             recent.pop_front();
         }
         recent.push_back((self.at.pos, Arc::new(event.clone())));
+    }
+
+    /// Held for knowing when cells have something to drop.
+    pub fn timers_bytes(&self) -> usize {
+        self.due.capacity() * size_of::<Reverse<(i64, CellId)>>() + self.armed.capacity()
     }
 
     /// Notes when each cell has something to drop, for states that were read back.
