@@ -136,6 +136,11 @@ fn random(n: usize, salt: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// So that a decision does not ask about just what has happened.
+fn draw(n: usize, decides: bool) -> usize {
+    2 * n + usize::from(decides)
+}
+
 fn below(n: usize, salt: u64, bound: usize) -> u64 {
     random(n, salt) % bound.max(1) as u64
 }
@@ -249,9 +254,10 @@ fn formerly_rules(history: usize) -> String {
 }
 
 fn formerly_event(n: usize, decides: bool, history: usize) -> Event {
+    let draw = draw(n, decides);
     let fields = Fields {
-        user: below(n, 5, history),
-        ..Fields::new(n)
+        user: below(draw, 5, history),
+        ..Fields::new(draw)
     };
     fields.event(n, if decides { "read" } else { "login" }, decides)
 }
@@ -266,12 +272,17 @@ fn since_rules(history: usize) -> String {
 }
 
 fn since_event(n: usize, decides: bool, _: usize) -> Event {
+    let draw = draw(n, decides);
     let fields = Fields {
-        item: below(n, 6, 100),
-        ok: below(n, 7, 5) > 0,
-        ..Fields::new(n)
+        item: below(draw, 6, 100),
+        ok: below(draw, 7, 5) > 0,
+        ..Fields::new(draw)
     };
-    let past = if below(n, 8, 2) == 0 { "edit" } else { "test" };
+    let past = if below(draw, 8, 2) == 0 {
+        "edit"
+    } else {
+        "test"
+    };
     fields.event(n, if decides { "push" } else { past }, decides)
 }
 
@@ -303,9 +314,10 @@ fn count_rules(history: usize) -> String {
 }
 
 fn count_event(n: usize, decides: bool, history: usize) -> Event {
+    let draw = draw(n, decides);
     let fields = Fields {
-        user: below(n, 11, history / 60),
-        ..Fields::new(n)
+        user: below(draw, 11, history / 60),
+        ..Fields::new(draw)
     };
     fields.event(n, "read", decides)
 }
@@ -320,10 +332,11 @@ fn sum_rules(history: usize) -> String {
 }
 
 fn sum_event(n: usize, decides: bool, history: usize) -> Event {
+    let draw = draw(n, decides);
     let fields = Fields {
-        user: below(n, 12, 1000),
-        amount: 1 + below(n, 13, 20_000 * 1000 / history.max(1)) as i64,
-        ..Fields::new(n)
+        user: below(draw, 12, 1000),
+        amount: 1 + below(draw, 13, 20_000 * 1000 / history.max(1)) as i64,
+        ..Fields::new(draw)
     };
     fields.event(n, "pay", decides)
 }
@@ -338,13 +351,14 @@ fn join_rules(history: usize) -> String {
 }
 
 fn join_event(n: usize, decides: bool, history: usize) -> Event {
+    let draw = draw(n, decides);
     let fields = Fields {
-        user: below(n, 14, history / 4),
-        item: below(n, 15, history),
-        ok: below(n, 16, 2) == 0,
-        ..Fields::new(n)
+        user: below(draw, 14, history / 4),
+        item: below(draw, 15, history),
+        ok: below(draw, 16, 2) == 0,
+        ..Fields::new(draw)
     };
-    let past = if below(n, 17, 2) == 0 {
+    let past = if below(draw, 17, 2) == 0 {
         "approve"
     } else {
         "test"
@@ -407,14 +421,15 @@ fn mixed_rules(history: usize) -> String {
 }
 
 fn mixed_event(n: usize, decides: bool, history: usize) -> Event {
+    let draw = draw(n, decides);
     let fields = Fields {
-        user: below(n, 18, history / 10),
-        item: below(n, 19, history),
-        amount: below(n, 23, 10) as i64,
-        ok: below(n, 20, 10) > 0,
+        user: below(draw, 18, history / 10),
+        item: below(draw, 19, history),
+        amount: below(draw, 23, 10) as i64,
+        ok: below(draw, 20, 10) > 0,
     };
     const PAST: [&str; 6] = ["login", "edit", "test", "read", "pay", "approve"];
-    let past = PAST[below(n, 21, PAST.len()) as usize];
+    let past = PAST[below(draw, 21, PAST.len()) as usize];
     fields.event(n, if decides { "push" } else { past }, decides)
 }
 
@@ -435,9 +450,10 @@ fn many_formerly_rules(history: usize) -> String {
 }
 
 fn many_formerly_event(n: usize, decides: bool, history: usize) -> Event {
+    let draw = draw(n, decides);
     let fields = Fields {
-        user: below(n, 22, history),
-        ..Fields::new(n)
+        user: below(draw, 22, history),
+        ..Fields::new(draw)
     };
     fields.event(n, if decides { "read" } else { "login" }, decides)
 }
