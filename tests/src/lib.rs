@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod naive;
+pub mod state;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

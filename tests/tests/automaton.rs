@@ -3,6 +3,7 @@
 
 mod automaton {
     pub mod cedar;
+    pub mod costs;
     pub mod equivalence;
     pub mod examples;
     pub mod explanations;

@@ -12,7 +12,7 @@ pub(crate) struct CellCost {
     pub lookup: Option<&'static str>,
 }
 
-const OPEN: &str = "its rows wait for what the request says, and each is asked";
+const OPEN: &str = "its rows wait for what the request says, and each of the same key is asked";
 const TRIED: &str = "its rows are tried one by one against the rest of the condition";
 const TOTALLED: &str = "an aggregate goes through its rows";
 const ANCHORS: &str = "its anchors are tried one by one until one is not broken";
@@ -135,14 +135,12 @@ impl Walk<'_> {
     }
 }
 
-/// Whether rows of a cell can leave something open.
+/// Whether rows of a cell can leave something open. A column without a value alone is not that: of each
+/// key there is one row.
 fn leaves_open(def: &CellDef, cells: &[CellDef], open: &[bool]) -> bool {
     let mut known = BTreeSet::new();
     match &def.op {
-        CellOp::Formerly(body) | CellOp::Previous(body) => {
-            waits(body, &mut known, cells, open)
-                || !def.columns.iter().all(|column| known.contains(column))
-        }
+        CellOp::Formerly(body) | CellOp::Previous(body) => waits(body, &mut known, cells, open),
         CellOp::Since {
             left,
             right,
@@ -151,7 +149,7 @@ fn leaves_open(def: &CellDef, cells: &[CellDef], open: &[bool]) -> bool {
             let anchor = waits(right, &mut known, cells, open);
             let ended = *breaks == BreakShape::General
                 && (waits(left, &mut known.clone(), cells, open) || !left.free().is_subset(&known));
-            anchor || ended || !def.columns.iter().all(|column| known.contains(column))
+            anchor || ended
         }
         CellOp::Window { .. } | CellOp::Pair { .. } => false,
     }

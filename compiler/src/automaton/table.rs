@@ -2,17 +2,19 @@
 
 use super::formula::CellDef;
 use super::index::{Index, Key};
-use super::keyed::{Flat, Open};
+use super::keyed::Flat;
 use super::row::{Residual, Row, Slot, Sym};
 use super::saved::{SavedRow, SavedTable};
 use super::store::{At, Store, Times};
 use super::value::Val;
+use super::waiting::Waiting;
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     plain: Store<Flat>,
-    open: Store<Open>,
+    /// Few cells ever have any.
+    open: Option<Box<Waiting>>,
     /// For each set of columns by which a formula asks.
     indexes: Vec<Index>,
 }
@@ -27,7 +29,7 @@ impl Table {
     pub fn new(columns: usize, masks: &BTreeSet<u64>) -> Table {
         Table {
             plain: Store::new(Flat::new(columns)),
-            open: Store::new(Open::default()),
+            open: None,
             indexes: masks.iter().map(|mask| Index::new(*mask)).collect(),
         }
     }
@@ -36,9 +38,7 @@ impl Table {
     pub fn insert(&mut self, row: Row, columns: &[Slot], at: At, floor: i64) {
         match plain(&row, columns) {
             Some(vals) => self.insert_plain(&vals, at, floor),
-            None => {
-                self.open.insert(&closed_names(row, columns), at, floor);
-            }
+            None => self.insert_open(&closed_names(row, columns), columns, at, floor),
         }
     }
 
@@ -51,6 +51,16 @@ impl Table {
         }
     }
 
+    fn insert_open(&mut self, row: &Row, columns: &[Slot], at: At, floor: i64) {
+        let open = &mut self.open;
+        let open = open.get_or_insert_with(|| Box::new(Waiting::new(columns)));
+        open.insert(row, at, floor);
+    }
+
+    fn open_rows(&self) -> impl Iterator<Item = (&Row, &Times)> {
+        self.open.iter().flat_map(|open| open.iter())
+    }
+
     pub fn expire(&mut self, limit: i64) {
         let indexes = &mut self.indexes;
         self.plain.expire(limit, |id, vals| {
@@ -58,11 +68,17 @@ impl Table {
                 index.remove(id, vals);
             }
         });
-        self.open.expire(limit, |_, _| {});
+        if let Some(open) = &mut self.open {
+            open.expire(limit);
+            if open.len() == 0 {
+                self.open = None;
+            }
+        }
     }
 
     pub fn oldest(&self) -> Option<i64> {
-        match (self.plain.oldest(), self.open.oldest()) {
+        let open = self.open.as_ref().and_then(|open| open.oldest());
+        match (self.plain.oldest(), open) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -82,7 +98,7 @@ impl Table {
         mut visit: impl FnMut(Found<'t>) -> bool,
     ) -> bool {
         if missing {
-            return self.find_open(visit);
+            return self.find_open(known, visit);
         }
         let mut mask = 0u64;
         for (at, val) in known.iter().enumerate().take(64) {
@@ -108,22 +124,28 @@ impl Table {
                 pairs.all(|(val, k)| k.is_none_or(|k| k == *val)) && plain(Some((vals, times)))
             })
         };
-        stop || self.find_open(visit)
+        stop || self.find_open(known, visit)
     }
 
-    fn find_open<'t>(&'t self, mut visit: impl FnMut(Found<'t>) -> bool) -> bool {
+    fn find_open<'t>(
+        &'t self,
+        known: &[Option<Val>],
+        mut visit: impl FnMut(Found<'t>) -> bool,
+    ) -> bool {
         self.open
-            .iter()
-            .any(|(row, times)| visit(Found::Open(row, times)))
+            .as_ref()
+            .is_some_and(|open| open.find(known, |row, times| visit(Found::Open(row, times))))
     }
 
     pub fn len(&self) -> usize {
-        self.plain.len() + self.open.len()
+        self.plain.len() + self.open.as_ref().map_or(0, |open| open.len())
     }
 
     pub fn bytes(&self) -> usize {
         let indexes = self.indexes.iter().map(Index::bytes);
-        self.plain.bytes() + self.open.bytes() + indexes.sum::<usize>()
+        let open = self.open.iter();
+        let open = open.map(|open| size_of::<Waiting>() + open.bytes());
+        self.plain.bytes() + open.sum::<usize>() + indexes.sum::<usize>()
     }
 
     /// Gives each row with its points to `change`, which says what becomes of it.
@@ -135,13 +157,13 @@ impl Table {
         mut change: impl FnMut(Row) -> Option<Row>,
     ) {
         let plain = self.plain.iter();
-        let open = self.open.iter();
+        let open = self.open_rows();
         let rows: Vec<(Row, Times)> = plain
             .map(|(vals, times)| (row_of(vals, columns, width), times.clone()))
             .chain(open.map(|(row, times)| (row.clone(), times.clone())))
             .collect();
         self.plain.clear();
-        self.open.clear();
+        self.open = None;
         self.indexes.iter_mut().for_each(Index::clear);
         // Rows that have become equal are joined in the order of their points.
         let mut points = Vec::with_capacity(rows.len());
@@ -158,7 +180,7 @@ impl Table {
 
     pub fn saved(&self) -> SavedTable {
         let plain = self.plain.iter();
-        let open = self.open.iter();
+        let open = self.open_rows();
         SavedTable {
             plain: plain
                 .map(|(vals, times)| (vals.to_vec(), times.iter().copied().collect()))
@@ -182,7 +204,7 @@ impl Table {
         for (row, times) in saved.open {
             let row = row.read(def.width)?;
             for at in times {
-                self.open.insert(&row, at, i64::MIN);
+                self.insert_open(&row, &def.columns, at, i64::MIN);
             }
         }
         Some(())
@@ -194,7 +216,7 @@ impl Table {
                 seen(*val);
             }
         }
-        for (row, _) in self.open.iter() {
+        for (row, _) in self.open_rows() {
             row_vals(row, seen);
         }
     }

@@ -2,13 +2,17 @@
 //!
 //! Numbers stay numbers; strings, entities, arrays and objects are interned. A decimal is kept scaled, so
 //! `1.5` and `1.50` are one value. What no row holds any more is released by [`Interner::sweep`], which the
-//! monitor runs each time the table has doubled: memory follows what is live, at constant amortised cost.
+//! monitor runs each time the table has grown by half: memory follows what is live, at constant amortised cost.
 //!
 //! This is the one place where text that an agent chooses is hashed, with a key drawn for each process;
 //! everything behind it hashes numbers.
 
 mod saved;
+mod size;
 
+pub(crate) use size::text_bytes;
+
+use super::keyed::grow;
 use crate::value::{EntityUid, Value};
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
@@ -32,7 +36,8 @@ pub(crate) enum Stored {
     Str(SmolStr),
     /// A decimal that is not well-formed equals only the same text.
     BadDecimal(SmolStr),
-    Entity(EntityUid),
+    /// Twice as large as the rest, so apart.
+    Entity(Box<EntityUid>),
     Array(Vec<Val>),
     Object(Vec<(SmolStr, Val)>),
 }
@@ -64,7 +69,7 @@ impl Key<'_> {
         match self {
             Key::Str(text) => Stored::Str(text.clone()),
             Key::BadDecimal(text) => Stored::BadDecimal(text.clone()),
-            Key::Entity(uid) => Stored::Entity(uid.clone()),
+            Key::Entity(uid) => Stored::Entity(Box::new(uid.clone())),
             Key::Array(items) => Stored::Array(items.to_vec()),
             Key::Object(fields) => Stored::Object(fields.to_vec()),
         }
@@ -141,6 +146,7 @@ impl Values for Interner {
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
+                grow(&mut self.values, 1);
                 self.values.push(None);
                 u32::try_from(self.values.len() - 1).unwrap_or(u32::MAX)
             }
@@ -222,7 +228,7 @@ impl Interner {
             }
             self.free.push(number);
         }
-        self.sweep_at = self.ids.len().saturating_mul(2);
+        self.sweep_at = self.ids.len().saturating_mul(3) / 2;
     }
 }
 

@@ -62,15 +62,6 @@ pub struct Recent {
     pub forgetful: bool,
 }
 
-/// What a monitor keeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
-    pub partitions: usize,
-    /// Rows, keys and window entries of all cells.
-    pub rows: usize,
-    pub values: usize,
-}
-
 impl Monitor {
     /// The leaves of a rule as the decision on `event` saw them. The event must be the last of its history.
     pub fn report(&self, event: &Event, rule: usize) -> Vec<LeafReport> {
@@ -88,7 +79,7 @@ impl Monitor {
             .filter_map(|number| Some((*number, self.policy.leaves.get(*number)?)));
         leaves
             .map(|(number, leaf)| {
-                let truth = params.leaf(number, history, values);
+                let truth = params.leaf(number, &history.moment(&self.policy), values);
                 let row = params.row(leaf, values);
                 let sites = leaf.sites.iter();
                 let witnesses = sites.filter_map(|site| self.witness(site, history, &row));
@@ -267,15 +258,6 @@ impl Monitor {
             }
         };
         Some(witness)
-    }
-
-    pub fn size(&self) -> Size {
-        let states = self.partitions.values().flat_map(|history| &history.states);
-        Size {
-            partitions: self.partitions.len(),
-            rows: states.map(CellState::len).sum(),
-            values: self.values.len(),
-        }
     }
 }
 

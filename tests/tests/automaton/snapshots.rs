@@ -168,28 +168,31 @@ fn nonsense_with_a_fitting_digest_does_no_harm() {
     let (header, rest) = bytes.split_at(70);
     let mut runner = TestRunner::new(cases(2000));
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
-    let outcome = runner.run(&(changes, any::<prop::sample::Index>()), |(changes, end)| {
-        let mut rest = rest.to_vec();
-        for (at, byte) in changes {
-            let at = at.index(rest.len());
-            rest[at] = byte;
-        }
-        if byte_of(&rest) % 3 == 0 {
-            rest.truncate(end.index(rest.len()));
-        }
-        let mut forged = header[..38].to_vec();
-        forged.extend(Sha256::digest(&rest));
-        forged.extend(&rest);
-        if let Ok(mut monitor) = Monitor::load(policy.clone(), explained(0), &forged) {
-            let _ = monitor.step(&weigh(i64::MAX, "a", 1));
-            let last = a_move(i64::MAX, "a");
-            let _ = monitor.step(&last);
-            let _ = monitor.report(&last, 0);
-            let _ = monitor.retry_after(&last);
-            let _ = monitor.save();
-        }
-        Ok(())
-    });
+    let outcome = runner.run(
+        &(changes, any::<prop::sample::Index>()),
+        |(changes, end)| {
+            let mut rest = rest.to_vec();
+            for (at, byte) in changes {
+                let at = at.index(rest.len());
+                rest[at] = byte;
+            }
+            if byte_of(&rest) % 3 == 0 {
+                rest.truncate(end.index(rest.len()));
+            }
+            let mut forged = header[..38].to_vec();
+            forged.extend(Sha256::digest(&rest));
+            forged.extend(&rest);
+            if let Ok(mut monitor) = Monitor::load(policy.clone(), explained(0), &forged) {
+                let _ = monitor.step(&weigh(i64::MAX, "a", 1));
+                let last = a_move(i64::MAX, "a");
+                let _ = monitor.step(&last);
+                let _ = monitor.report(&last, 0);
+                let _ = monitor.retry_after(&last);
+                let _ = monitor.save();
+            }
+            Ok(())
+        },
+    );
     if let Err(error) = outcome {
         panic!("{error}");
     }
