@@ -30,10 +30,10 @@ use crate::automaton::value::{Interner, Overlay, Val, Values};
 use crate::eval::EvalError;
 use crate::event::Event;
 use decide::Scratch;
+use foldhash::fast::RandomState;
 use history::History;
-use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub struct Monitor {
     clock: i64,
     values: Interner,
     /// By the pinned field under a universal pin, else one.
-    partitions: FxHashMap<Option<Val>, History>,
+    partitions: HashMap<Option<Val>, History, RandomState>,
     /// When a partition may be dropped at the earliest.
     idle: BinaryHeap<Reverse<(i64, Option<Val>)>>,
     scratch: Scratch,
@@ -97,7 +97,7 @@ impl Monitor {
             explained: config.explained,
             clock: i64::MIN,
             values,
-            partitions: FxHashMap::default(),
+            partitions: HashMap::default(),
             idle: BinaryHeap::new(),
             scratch: Scratch::default(),
         }
@@ -137,14 +137,10 @@ impl Monitor {
         if !policy.decides(&event.kind) {
             return Ok(None);
         }
-        Ok(Some(decide::decide(
-            policy,
-            action,
-            history,
-            &mut self.values,
-            &mut self.scratch,
-            event,
-        )))
+        let (values, scratch) = (&mut self.values, &mut self.scratch);
+        let moment = history.moment(policy);
+        let decision = decide::decide(policy, action, &moment, values, scratch, event);
+        Ok(Some(decision))
     }
 
     /// What the decision would be, recording nothing. A late event is denied.
@@ -155,22 +151,21 @@ impl Monitor {
         let policy: &Policy = &self.policy;
         let mut values = Overlay::new(&self.values);
         let key = partition(policy, &mut values, event);
-        let mut history = match self.partitions.get(&key) {
-            Some(history) => history.clone(),
-            None => History::new(policy),
+        let empty;
+        let history = match self.partitions.get(&key) {
+            Some(history) => history,
+            None => {
+                empty = History::new(policy);
+                &empty
+            }
         };
         let clock = self.clock.max(event.time);
         let floor = clock.saturating_sub(self.lateness);
         let action = policy.action(&event.action);
-        history.append(policy, action, &mut values, event, floor, clock);
-        decide::decide(
-            policy,
-            action,
-            &history,
-            &mut values,
-            &mut Scratch::default(),
-            event,
-        )
+        let trial = history.trial(policy, action, &mut values, event, floor, clock);
+        let mut scratch = Scratch::default();
+        let moment = trial.moment(policy);
+        decide::decide(policy, action, &moment, &mut values, &mut scratch, event)
     }
 
     fn late(&self, event: &Event) -> Option<StepError> {

@@ -5,12 +5,13 @@ use super::index::Key;
 use super::join::Joint;
 use super::keyed::Flat;
 use super::row::{Residual, Row, Slot, Sym};
-use super::solve::Moment;
+use super::solve::{Moment, Vals};
 use super::store::{At, Store};
 use super::table::{Table, row_vals};
 use super::value::Val;
 use super::window::Counts;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -91,9 +92,7 @@ impl CellState {
         let at = moment.at;
         match (self, &def.op) {
             (CellState::Formerly(table), CellOp::Formerly(body)) => {
-                for row in moment.rows(body, def.width) {
-                    table.insert(row, &def.columns, at, floor);
-                }
+                insert(table, body, def, moment, floor);
             }
             (CellState::Previous { older, newer }, CellOp::Previous(body)) => {
                 let rows = moment.rows(body, def.width);
@@ -116,22 +115,19 @@ impl CellState {
                 match (breaks, shape) {
                     (Breaks::Negated(stores), BreakShape::Negated(parts)) => {
                         for (store, (part, columns)) in stores.iter_mut().zip(parts) {
-                            for key in moment.keys(part, def.width, columns) {
-                                store.insert(
-                                    &key,
-                                    At {
-                                        pos: at.pos,
-                                        time: clock,
-                                    },
-                                    clock,
-                                );
-                            }
+                            let at = At {
+                                pos: at.pos,
+                                time: clock,
+                            };
+                            moment.keys(part, def.width, columns, |key| {
+                                store.insert(&key, at, clock);
+                            });
                         }
                     }
                     (Breaks::Run(run), BreakShape::Run(columns)) => {
-                        for key in moment.keys(left, def.width, columns) {
+                        moment.keys(left, def.width, columns, |key| {
                             extend(run, &key, at.pos);
-                        }
+                        });
                     }
                     _ if anchors.len() > 0 && may_fail(left, moment.event) => {
                         anchors.rework(&def.columns, def.width, floor, |row| {
@@ -140,14 +136,13 @@ impl CellState {
                     }
                     _ => {}
                 }
-                for row in moment.rows(right, def.width) {
-                    anchors.insert(row, &def.columns, at, floor);
-                }
+                insert(anchors, right, def, moment, floor);
             }
             (CellState::Window(counts), CellOp::Window { body, .. }) => {
-                for row in moment.rows(body, def.width) {
-                    counts.insert(&row, at, floor);
-                }
+                let columns: SmallVec<[Slot; 8]> = counts.columns().collect();
+                moment.keys(body, def.width, &columns, |vals| {
+                    counts.insert(&vals, at, floor);
+                });
             }
             (CellState::Pair(joint), CellOp::Pair { left, right, .. }) => {
                 joint.update(left, right, moment);
@@ -273,6 +268,19 @@ impl CellState {
             }
             CellState::Window(counts) => counts.each_val(seen),
             CellState::Pair(joint) => joint.each_val(seen),
+        }
+    }
+}
+
+/// Notes the rows that a formula has at this event.
+fn insert(table: &mut Table, node: &Node, def: &CellDef, moment: &Moment<'_>, floor: i64) {
+    match moment.vals(node, &def.columns) {
+        Vals::One(vals) => table.insert_plain(&vals, moment.at, floor),
+        Vals::None => {}
+        Vals::Unknown => {
+            for row in moment.rows(node, def.width) {
+                table.insert(row, &def.columns, moment.at, floor);
+            }
         }
     }
 }

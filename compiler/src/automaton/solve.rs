@@ -2,7 +2,9 @@
 //! that may still be unknown.
 
 use super::cell::{Breaks, CellState, key_of};
-use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Matcher, Node, Pattern, Term, Use};
+use super::formula::{
+    BreakShape, CellDef, CellId, CellOp, EventTypeId, Matcher, Node, Pattern, Term, Use,
+};
 use super::index::Key;
 use super::row::{Cmp, Residual, Row, Slot, Sym, Total, arith, total};
 use super::store::{At, Times, in_window};
@@ -17,11 +19,42 @@ const DEEP: usize = 6;
 #[derive(Clone, Copy)]
 pub(crate) struct Moment<'a> {
     pub defs: &'a [CellDef],
-    pub states: &'a [CellState],
+    pub states: States<'a>,
     pub event: Option<EventTypeId>,
     /// The fields that matchers of this event type read.
     pub fields: &'a [Option<Val>],
     pub at: At,
+}
+
+/// The states of cells. What a question about an event that is not recorded has changed lies beside the rest.
+#[derive(Clone, Copy)]
+pub(crate) struct States<'a> {
+    all: &'a [CellState],
+    /// In order.
+    changed: &'a [(CellId, CellState)],
+}
+
+impl<'a> States<'a> {
+    pub fn new(all: &'a [CellState], changed: &'a [(CellId, CellState)]) -> States<'a> {
+        States { all, changed }
+    }
+
+    pub fn get(&self, cell: CellId) -> Option<&'a CellState> {
+        if !self.changed.is_empty()
+            && let Ok(at) = self.changed.binary_search_by_key(&cell, |(cell, _)| *cell)
+        {
+            return self.changed.get(at).map(|(_, state)| state);
+        }
+        self.all.get(cell)
+    }
+}
+
+/// What [`Moment::vals`] finds.
+pub(crate) enum Vals {
+    None,
+    One(Key),
+    /// The formula says more than matchers do, or its slots are not the columns.
+    Unknown,
 }
 
 /// Takes a row; true to stop.
@@ -49,12 +82,74 @@ impl Moment<'_> {
         rows
     }
 
-    /// The rows of a flat formula as values of its columns.
-    pub fn keys(&self, node: &Node, width: usize, columns: &[Slot]) -> Vec<Key> {
-        self.rows(node, width)
-            .iter()
-            .filter_map(|row| key_of(row, columns))
-            .collect()
+    /// Visits the rows of a flat formula as values of its columns.
+    pub fn keys(&self, node: &Node, width: usize, columns: &[Slot], mut visit: impl FnMut(Key)) {
+        match self.vals(node, columns) {
+            Vals::One(key) => visit(key),
+            Vals::None => {}
+            Vals::Unknown => {
+                let rows = self.rows(node, width);
+                rows.iter()
+                    .filter_map(|row| key_of(row, columns))
+                    .for_each(visit);
+            }
+        }
+    }
+
+    /// The values of the columns in the one row that matchers and `tp` can have at this event.
+    pub fn vals(&self, node: &Node, columns: &[Slot]) -> Vals {
+        let mut found: SmallVec<[Option<Val>; 4]> = smallvec::smallvec![None; columns.len()];
+        let known = match node {
+            Node::And(parts) => {
+                let mut known = Some(true);
+                for part in parts {
+                    known = self.vals_into(part, columns, &mut found);
+                    if known != Some(true) {
+                        break;
+                    }
+                }
+                known
+            }
+            node => self.vals_into(node, columns, &mut found),
+        };
+        match known {
+            Some(true) => match found.into_iter().collect() {
+                Some(key) => Vals::One(key),
+                None => Vals::Unknown,
+            },
+            Some(false) => Vals::None,
+            None => Vals::Unknown,
+        }
+    }
+
+    fn vals_into(&self, node: &Node, columns: &[Slot], found: &mut [Option<Val>]) -> Option<bool> {
+        let mut set = |slot: Slot, val: Val| {
+            let place = columns.iter().position(|column| *column == slot)?;
+            let place = found.get_mut(place)?;
+            Some(*place.get_or_insert(val) == val)
+        };
+        match node {
+            Node::Match(matcher) if self.event == Some(matcher.event) => {
+                for (place, pattern) in &matcher.patterns {
+                    let Some(Some(val)) = self.fields.get(*place) else {
+                        return Some(false);
+                    };
+                    let fits = match pattern {
+                        Pattern::Present => true,
+                        Pattern::Const(constant) => constant == val,
+                        Pattern::Slot(slot) => set(*slot, *val)?,
+                        Pattern::Never => false,
+                    };
+                    if !fits {
+                        return Some(false);
+                    }
+                }
+                Some(true)
+            }
+            Node::Match(_) | Node::Never => Some(false),
+            Node::Tp(slot) => set(*slot, Val::Int(self.at.pos)),
+            _ => None,
+        }
     }
 
     /// The condition under which the formula has a row that extends this one.

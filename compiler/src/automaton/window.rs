@@ -1,9 +1,8 @@
 //! Counts and sums over a window, per key, without looking at the rows again.
 
 use super::formula::CellDef;
-use super::index::Key;
 use super::keyed::{Ends, Flat, Keyed, Linked, Links, NONE, grow};
-use super::row::{Row, Slot, clamp};
+use super::row::{Slot, clamp};
 use super::saved::{SavedCount, SavedKey};
 use super::store::{At, Times, in_window};
 use super::value::Val;
@@ -119,17 +118,19 @@ impl Counts {
         }
     }
 
-    pub fn insert(&mut self, row: &Row, at: At, floor: i64) {
-        let columns = self.keyed.iter().chain(&self.counted);
-        let vals: Option<Key> = columns.map(|column| row.known(*column)).collect();
-        let Some(vals) = vals else { return };
+    /// The columns of a row as it is taken in: those that select, then those counted.
+    pub fn columns(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.keyed.iter().chain(&self.counted).copied()
+    }
+
+    pub fn insert(&mut self, vals: &[Val], at: At, floor: i64) {
         match self.items {
             Items::Points { .. } => {
-                let summand = self.summand(&vals);
+                let summand = self.summand(vals);
                 let key = vals.get(..self.keyed.len()).unwrap_or(&[]);
                 self.insert_point(key, at.time, summand);
             }
-            Items::Rows(_) => self.insert_row(&vals, at, floor),
+            Items::Rows(_) => self.insert_row(vals, at, floor),
         }
     }
 

@@ -1,11 +1,10 @@
 //! Leaves that ask cells for one key each, all of it known at the decision: answered without rows.
 
-use super::history::History;
-use super::policy::Policy;
 use crate::automaton::build::{Leaf, Network};
 use crate::automaton::cell::CellState;
 use crate::automaton::formula::{BreakShape, CellDef, CellId, CellOp, Node, Term, Use};
 use crate::automaton::row::{Cmp, Slot, Sym};
+use crate::automaton::solve::Moment;
 use crate::automaton::store::{At, in_window};
 use crate::automaton::value::Val;
 use smallvec::SmallVec;
@@ -36,24 +35,19 @@ impl Ask {
     }
 
     /// Whether it holds, where `param` reads the request.
-    pub fn holds(
-        &self,
-        policy: &Policy,
-        history: &History,
-        param: &mut dyn FnMut(usize) -> Option<Val>,
-    ) -> bool {
+    pub fn holds(&self, moment: &Moment<'_>, param: &mut dyn FnMut(usize) -> Option<Val>) -> bool {
         match self {
-            Ask::All(asks) => asks.iter().all(|ask| ask.holds(policy, history, param)),
-            Ask::Not(ask) => !ask.holds(policy, history, param),
+            Ask::All(asks) => asks.iter().all(|ask| ask.holds(moment, param)),
+            Ask::Not(ask) => !ask.holds(moment, param),
             // What the request does not have equals nothing.
             Ask::Row(cell, parts) => {
-                read(parts, param).is_some_and(|key| has_row(policy, history, *cell, &key))
+                read(parts, param).is_some_and(|key| has_row(moment, *cell, &key))
             }
             Ask::Total(op, cell, parts, bound) => {
                 let Some(bound) = bound.read(param) else {
                     return false;
                 };
-                let total = read(parts, param).and_then(|key| total(policy, history, *cell, &key));
+                let total = read(parts, param).and_then(|key| total(moment, *cell, &key));
                 op.holds(Val::Int(total.unwrap_or(0)), bound)
             }
         }
@@ -73,12 +67,11 @@ fn read(parts: &[Part], param: &mut dyn FnMut(usize) -> Option<Val>) -> Option<V
     parts.iter().map(|part| part.read(param)).collect()
 }
 
-fn has_row(policy: &Policy, history: &History, cell: CellId, key: &[Val]) -> bool {
-    let (Some(def), Some(state)) = (policy.network.cells.get(cell), history.states.get(cell))
-    else {
+fn has_row(moment: &Moment<'_>, cell: CellId, key: &[Val]) -> bool {
+    let (Some(def), Some(state)) = (moment.defs.get(cell), moment.states.get(cell)) else {
         return false;
     };
-    let inside = |at: &At| in_window(at.time, history.at.time, def.window);
+    let inside = |at: &At| in_window(at.time, moment.at.time, def.window);
     match state {
         CellState::Formerly(table) => table
             .times(key)
@@ -91,16 +84,16 @@ fn has_row(policy: &Policy, history: &History, cell: CellId, key: &[Val]) -> boo
                 let column = def.columns.iter().position(|column| *column == slot)?;
                 key.get(column).copied()
             };
-            let from = history.moment(policy).unbroken_from(def, breaks, &known);
+            let from = moment.unbroken_from(def, breaks, &known);
             times.iter().any(|at| at.pos >= from && inside(at))
         }
         _ => false,
     }
 }
 
-fn total(policy: &Policy, history: &History, cell: CellId, key: &[Val]) -> Option<i64> {
-    match (policy.network.cells.get(cell)?, history.states.get(cell)?) {
-        (def, CellState::Window(counts)) => Some(counts.value(key, history.at.time, def.window)),
+fn total(moment: &Moment<'_>, cell: CellId, key: &[Val]) -> Option<i64> {
+    match (moment.defs.get(cell)?, moment.states.get(cell)?) {
+        (def, CellState::Window(counts)) => Some(counts.value(key, moment.at.time, def.window)),
         _ => None,
     }
 }

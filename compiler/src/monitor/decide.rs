@@ -2,10 +2,10 @@
 
 use super::dispatch::Dispatch;
 use super::families::Known;
-use super::history::History;
 use super::policy::{ActionPlan, Policy};
 use crate::automaton::build::Leaf;
 use crate::automaton::row::{Row, Sym};
+use crate::automaton::solve::Moment;
 use crate::automaton::value::{Val, Values};
 use crate::eval::entities::Entities;
 use crate::eval::program::{self, Run, TestId, Truth};
@@ -71,11 +71,11 @@ type Concerned = SmallVec<[(usize, TestId); 16]>;
 /// Leaves of a family.
 type Holding = SmallVec<[usize; 8]>;
 
-/// Decides the last event of a history.
+/// Decides the event of a moment.
 pub(super) fn decide(
     policy: &Policy,
     action: Option<&ActionPlan>,
-    history: &History,
+    moment: &Moment<'_>,
     values: &mut impl Values,
     scratch: &mut Scratch,
     event: &Event,
@@ -100,9 +100,9 @@ pub(super) fn decide(
     let own = action.map(|plan| &plan.rules);
     let mut concerned = Concerned::new();
     for dispatch in [Some(&policy.everywhere), own].into_iter().flatten() {
-        asked.of_families(dispatch, history, values, &mut concerned);
+        asked.of_families(dispatch, moment, values, &mut concerned);
     }
-    let mut leaf = |number: usize| asked.leaf(number, history, values);
+    let mut leaf = |number: usize| asked.leaf(number, moment, values);
     let mut run = Run::new(&policy.program, &request, &mut scratch.tests, &mut leaf);
     let mut forbids = Satisfied::new();
     let mut permits = Satisfied::new();
@@ -232,12 +232,12 @@ impl<'a> Asked<'a> {
         }
     }
 
-    pub fn leaf(&mut self, number: usize, history: &History, values: &mut impl Values) -> bool {
+    pub fn leaf(&mut self, number: usize, moment: &Moment<'_>, values: &mut impl Values) -> bool {
         match self.known.truths.get(number) {
             Some((decision, truth)) if *decision == self.known.number => return *truth,
             _ => {}
         }
-        if let Some(truth) = self.of_family(number, history, values) {
+        if let Some(truth) = self.of_family(number, moment, values) {
             return truth;
         }
         let Some(leaf) = self.policy.leaves.get(number) else {
@@ -247,11 +247,11 @@ impl<'a> Asked<'a> {
         let truth = match policy.asks.get(number) {
             Some(Some(ask)) => {
                 let mut param = |param: usize| self.param(param, values);
-                ask.holds(policy, history, &mut param)
+                ask.holds(moment, &mut param)
             }
             _ => {
                 let row = self.row(leaf, values);
-                history.moment(policy).holds(&leaf.node, row)
+                moment.holds(&leaf.node, row)
             }
         };
         if let Some(place) = self.known.truths.get_mut(number) {
@@ -264,7 +264,7 @@ impl<'a> Asked<'a> {
     fn of_family(
         &mut self,
         number: usize,
-        history: &History,
+        moment: &Moment<'_>,
         values: &mut impl Values,
     ) -> Option<bool> {
         let (at, _) = self.policy.families.of(number)?;
@@ -275,7 +275,7 @@ impl<'a> Asked<'a> {
             // Those that hold have been marked.
             return answered.then_some(false);
         }
-        let holding = self.family(at, history, values)?;
+        let holding = self.family(at, moment, values)?;
         Some(holding.contains(&number))
     }
 
@@ -283,7 +283,7 @@ impl<'a> Asked<'a> {
     fn family(
         &mut self,
         at: usize,
-        history: &History,
+        moment: &Moment<'_>,
         values: &mut impl Values,
     ) -> Option<Holding> {
         let family = self.policy.families.get(at)?;
@@ -297,7 +297,7 @@ impl<'a> Asked<'a> {
         let mut holding = Holding::new();
         // What the request does not have equals nothing.
         let answered = open
-            || family.each(self.policy, history, &key, &mut |leaf| {
+            || family.each(moment, &key, &mut |leaf| {
                 holding.push(leaf);
             });
         for leaf in &holding {
@@ -315,12 +315,12 @@ impl<'a> Asked<'a> {
     fn of_families(
         &mut self,
         dispatch: &'a Dispatch,
-        history: &History,
+        moment: &Moment<'_>,
         values: &mut impl Values,
         rules: &mut Concerned,
     ) {
         for group in &dispatch.families {
-            match self.family(group.family, history, values) {
+            match self.family(group.family, moment, values) {
                 None => rules.extend_from_slice(&group.rules),
                 Some(holding) => {
                     let found = holding.iter().filter_map(|leaf| group.by_leaf.get(leaf));

@@ -1,12 +1,11 @@
 //! Leaves that differ in one constant only, answered by one lookup.
 
-use super::history::History;
-use super::policy::Policy;
 use crate::automaton::build::{Leaf, Network};
 use crate::automaton::cell::CellState;
 use crate::automaton::family::MEMBERS;
 use crate::automaton::formula::{CellId, Node};
-use crate::automaton::store::in_window;
+use crate::automaton::solve::Moment;
+use crate::automaton::store::{At, in_window};
 use crate::automaton::table::Found;
 use crate::automaton::value::Val;
 use rustc_hash::FxHashMap;
@@ -112,15 +111,13 @@ impl Family {
     /// one.
     pub fn each(
         &self,
-        policy: &Policy,
-        history: &History,
+        moment: &Moment<'_>,
         key: &[Option<Val>],
         holds: &mut dyn FnMut(usize),
     ) -> bool {
-        let (Some(CellState::Formerly(table)), Some(def)) = (
-            history.states.get(self.cell),
-            policy.network.cells.get(self.cell),
-        ) else {
+        let (Some(CellState::Formerly(table)), Some(def)) =
+            (moment.states.get(self.cell), moment.defs.get(self.cell))
+        else {
             return false;
         };
         let mut rows = 0;
@@ -130,8 +127,7 @@ impl Family {
             let Found::Plain(vals, times) = found else {
                 return true;
             };
-            let inside =
-                |at: &crate::automaton::store::At| in_window(at.time, history.at.time, def.window);
+            let inside = |at: &At| in_window(at.time, moment.at.time, def.window);
             if let Some(val) = vals.get(self.constant)
                 && times.iter().any(inside)
                 && let Some(leaf) = self.leaves.get(val)

@@ -7,6 +7,7 @@ use crate::event::EntityData;
 use crate::schema::{ActionSchema, Service, box_service};
 use crate::value::{Record, Value};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn names() -> impl Strategy<Value = SmolStr> {
     prop::sample::select(vec!["a", "b", "c", "input"]).prop_map(SmolStr::new)
@@ -56,7 +57,7 @@ pub(crate) struct Asking {
     context: Record,
     given: Vec<EntityData>,
     leaves: u8,
-    service: Service,
+    service: Arc<Service>,
 }
 
 pub(crate) fn askings() -> impl Strategy<Value = Asking> {
@@ -66,7 +67,7 @@ pub(crate) fn askings() -> impl Strategy<Value = Asking> {
         attrs,
         parents,
     });
-    let service = box_service();
+    let service = Arc::new(box_service());
     (
         [uids(), uids(), uids()],
         records(),
@@ -78,7 +79,7 @@ pub(crate) fn askings() -> impl Strategy<Value = Asking> {
             context,
             given,
             leaves,
-            service: service.clone(),
+            service: Arc::clone(&service),
         })
 }
 
@@ -210,7 +211,7 @@ pub(crate) fn guards() -> impl Strategy<Value = Guard> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     /// Several conditions share one run, so that what one has found out is there for the next.
     #[test]
