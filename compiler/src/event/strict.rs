@@ -41,7 +41,7 @@ pub enum StrictProblem {
     Mistyped {
         field: String,
         expected: String,
-        found: &'static str,
+        found: String,
     },
     /// An entity that is none of the choices of its enumerated type.
     NoChoice {
@@ -269,9 +269,21 @@ impl Check<'_> {
                 Ok(())
             }
             (Type::Entity(name), Value::Entity(uid)) if uid.ty == *name => self.choice(path, uid),
-            (Type::Set(element), Value::Array(items)) => items
-                .iter()
-                .try_for_each(|item| self.value(path, item, element)),
+            (Type::Set(element), Value::Array(items)) => {
+                let here = path.join(".");
+                let mut items = items.iter();
+                items.try_for_each(|item| match self.value(path, item, element) {
+                    Err(StrictProblem::Mistyped { field, found, .. }) if field == here => {
+                        let expected = ty.to_string();
+                        Err(StrictProblem::Mistyped {
+                            field,
+                            expected,
+                            found,
+                        })
+                    }
+                    fits => fits,
+                })
+            }
             (Type::Record(record), Value::Object(fields)) => self.record(path, fields, record),
             (ty, other) => Err(mistyped(path, ty.to_string(), other)),
         }
@@ -290,19 +302,20 @@ impl Check<'_> {
 }
 
 fn mistyped(path: &[SmolStr], expected: String, found: &Value) -> StrictProblem {
+    let found = match found {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(_) => "a Bool".to_owned(),
+        Value::Int(_) => "a Long".to_owned(),
+        Value::String(_) => "a String".to_owned(),
+        Value::Decimal(_) => "a decimal".to_owned(),
+        Value::Entity(uid) => uid.to_string(),
+        Value::Array(_) => "a Set".to_owned(),
+        Value::Object(_) => "a record".to_owned(),
+    };
     StrictProblem::Mistyped {
         field: path.join("."),
         expected,
-        found: match found {
-            Value::Null => "nothing",
-            Value::Bool(_) => "a Bool",
-            Value::Int(_) => "a Long",
-            Value::String(_) => "a String",
-            Value::Decimal(_) => "a decimal",
-            Value::Entity(_) => "an entity",
-            Value::Array(_) => "a Set",
-            Value::Object(_) => "a record",
-        },
+        found,
     }
 }
 
@@ -434,6 +447,33 @@ mod tests {
                 r#"@1 scope({SCOPE}) request_context(input: {INPUT}, mood: 1) Pay::Action::"charge"::request(input: {INPUT}{BESIDE})"#
             )),
         ]);
-        insta::assert_snapshot!(found.join("\n"), @"");
+        insta::assert_snapshot!(found.join("\n"), @r#"
+        the event Pay::Action::"charge"::request lacks the field `input.amount`
+        the event Pay::Action::"charge"::request has a String in the field `input.amount`, which is declared as Long
+        the event Pay::Action::"charge"::request has Pay::Way::"cheque" in the field `input.way`, which is no choice of its type
+        the event Pay::Action::"charge"::request has Pay::Clerk::"card" in the field `input.way`, which is declared as Pay::Way
+        the event Pay::Action::"charge"::request has a field `input.colour`, which is not declared
+        the event Pay::Action::"charge"::request has a Long in the field `input.rate`, which is declared as decimal
+        the event Pay::Action::"charge"::request has a Long in the field `input.tags`, which is declared as Set<String>
+        the event Pay::Action::"charge"::request lacks the field `input.receipt.number`
+        the event Pay::Action::"charge"::request has a Long in the field `input.receipt`, which is declared as record
+        the event Pay::Action::"charge"::request has a Long in the field `input`, which is declared as record
+        the event Pay::Action::"charge"::request lacks the field `who`
+        the event Pay::Action::"charge"::request has Pay::Desk::"d" in the field `who`, which is declared as Pay::Clerk
+        the event Pay::Action::"charge"::request has a Long in the field `id`, which is declared as String
+        the event Pay::Action::"charge"::request lacks the field `at.floor`
+        the event Pay::Action::"charge"::request has Pay::Desk::"d" in the field `at.by`, which is declared as Pay::Clerk
+        the event Pay::Action::"charge"::request has a String in the field `at`, which is declared as record
+        the event Pay::Action::"charge"::request lacks the field `at.by`
+        the event Pay::Action::"charge"::request has no resource
+        the event Pay::Action::"charge"::request has the principal Pay::Desk::"d"; the action applies to Pay::Clerk
+        the event Pay::Action::"charge"::request has no principal
+        no action Pay::Action::"refund" is declared
+        no action Pay::Action::"any" is declared
+        no event kind `reply` is declared
+        the event Pay::Action::"charge"::response lacks the field `output.ok`
+        the event Pay::Action::"charge"::request lacks the field `context.input.amount`
+        the event Pay::Action::"charge"::request has a field `context.mood`, which is not declared
+        "#);
     }
 }

@@ -68,9 +68,23 @@ fn a_box_takes_what_its_schema_says_and_denies_where_a_rule_fails() {
     let as_box = [&replay[..], &["--as-box"]].concat();
     let answer = place.run(&as_box);
     assert_eq!(answer.status, 0, "{}", answer.err);
-    insta::assert_snapshot!(answer.out, @"");
+    insta::assert_snapshot!(answer.out, @r#"
+    @100 (time point 0): ALLOW  [rules: 0]
+    @200 (time point 1): DENY
+        error: rule 2: the record has no attribute `ip`
+    @300 (time point 2): DENY, not recorded
+        error: the event Box::Action::"net:connect"::request lacks the field `input.port`
+    @400 (time point 3): DENY, not recorded
+        error: the event Box::Action::"net:connect"::request has a String in the field `input.port`, which is declared as Long
+    @500 (time point 4): not recorded
+        error: the event Box::Action::"net:connect"::response has a field `input.colour`, which is not declared
+    @600 (time point 5): not recorded
+        error: no event kind `answer` is declared
+    @700 (time point 6): ALLOW  [rules: 0]
+    @700 (time point 7): DENY  [rules: 3]
+    "#);
     let json = place
         .run(&[&as_box[..], &["--format", "json"]].concat())
         .json();
-    insta::assert_snapshot!(json["verdicts"][4], @"");
+    insta::assert_snapshot!(json["verdicts"][4], @r#"{"index":4,"timestamp":500,"verdict":"not recorded","determining_rules":[],"errors":["the event Box::Action::\"net:connect\"::response has a field `input.colour`, which is not declared"]}"#);
 }

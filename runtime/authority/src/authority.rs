@@ -68,6 +68,8 @@ pub struct Recovered {
 pub enum ReloadError {
     #[error("the new policy cannot follow the history, so the one before goes on: {0}")]
     Replay(String),
+    #[error("the box has stopped deciding: {0}")]
+    Stopped(String),
     #[error("the box has stopped deciding")]
     Closed,
 }

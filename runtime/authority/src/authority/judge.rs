@@ -4,7 +4,7 @@
 use crate::action::Action;
 use crate::denial::DenyCause;
 use crate::engine::{Compiled, Engine, PolicySet, RuleCard, Ruling};
-use crate::history::{Built, Entry};
+use crate::history::Built;
 use dogwood_compiler::event::Event;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,7 +18,9 @@ pub(super) struct Live {
     pub(super) rules: Vec<RuleCard>,
     pub(super) keep: i64,
     /// As [`Built::lost`].
-    pub(super) lost: Option<i64>,
+    lost: Option<i64>,
+    /// From when on every rule has all the history it needs.
+    sighted: i64,
 }
 
 /// A verdict, and the rules behind it by their position.
@@ -59,13 +61,17 @@ impl std::fmt::Display for Waiting {
 
 impl Live {
     pub(super) fn new(policy: PolicySet, built: Built) -> Live {
-        Live {
+        let mut live = Live {
             engine: built.engine,
             compiled: policy.compiled,
             rules: policy.rules,
             keep: policy.keep,
             lost: built.lost,
-        }
+            sighted: i64::MIN,
+        };
+        let sighted = live.rules.iter().map(|card| live.sighted(card)).max();
+        live.sighted = sighted.unwrap_or(i64::MIN);
+        live
     }
 
     /// Seconds of history that some rule needs.
@@ -77,9 +83,8 @@ impl Live {
             .unwrap_or(0)
     }
 
-    pub(super) fn step(&mut self, entry: &Entry) -> Result<Option<Ruling>, String> {
-        let event = entry.event();
-        caught(|| self.engine.step(&event))
+    pub(super) fn step(&mut self, event: &Event) -> Result<Option<Ruling>, String> {
+        caught(|| self.engine.step(event))
     }
 
     pub(super) fn what_if(&self, event: &Event) -> Result<Option<Ruling>, String> {
@@ -97,6 +102,9 @@ impl Live {
 
     /// Rules that have too little history at `time`.
     fn blind(&self, time: i64) -> Vec<usize> {
+        if time >= self.sighted {
+            return Vec::new();
+        }
         let rules = self.rules.iter().enumerate();
         rules
             .filter(|(_, card)| time < self.sighted(card))

@@ -248,7 +248,7 @@ fn end_unfinished(
         })
         .map_err(Ended::Write)?;
     for (_, end) in &ends {
-        live.step(end).map_err(Ended::Step)?;
+        live.step(&end.event()).map_err(Ended::Step)?;
     }
     Ok(())
 }

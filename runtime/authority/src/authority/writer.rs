@@ -200,7 +200,7 @@ impl Writer {
         mut built: Built,
     ) -> Result<Vec<Waiting>, ReloadError> {
         if let Some(reason) = &self.fault {
-            return Err(ReloadError::Replay(reason.clone()));
+            return Err(ReloadError::Stopped(reason.clone()));
         }
         let followed = self
             .history
@@ -219,7 +219,7 @@ impl Writer {
         }
         self.control("policy_installed", "ok", &fingerprint);
         match &self.fault {
-            Some(reason) => Err(ReloadError::Replay(reason.clone())),
+            Some(reason) => Err(ReloadError::Stopped(reason.clone())),
             None => Ok(self.live.waiting(self.history.time().max(self.clock.now()))),
         }
     }

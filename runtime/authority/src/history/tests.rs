@@ -161,7 +161,7 @@ fn a_snapshot_that_cannot_be_used_is_passed_over() {
     a bit: its checksum is wrong
     cut short: its checksum is wrong
     a part gone: a part of it is gone
-    from the future: it does not belong to these events
+    from the future: it holds events that the history does not
     not loadable: invalid digit found in string
     ");
 }

@@ -177,15 +177,13 @@ impl View {
         let Some(head) = self.head()? else {
             return Ok(None);
         };
-        // Another policy's is no damage.
-        if head.fingerprint != compiled.fingerprint() {
+        let (first, last) = bounds.unwrap_or((1, 0));
+        // Another policy's is no damage, nor one so old that the events after it have been dropped.
+        if head.fingerprint != compiled.fingerprint() || first > head.sequence.saturating_add(1) {
             return Ok(None);
         }
-        let fits = bounds.is_some_and(|(first, last)| {
-            head.sequence <= last && first <= head.sequence.saturating_add(1)
-        });
-        if !fits {
-            return Err("it does not belong to these events".into());
+        if head.sequence > last {
+            return Err("it holds events that the history does not".into());
         }
         let saved = self.saved(&head)?;
         let engine = catch_unwind(AssertUnwindSafe(|| compiled.load(&saved)));

@@ -167,8 +167,12 @@ impl StorageBackend for Disk {
         let mut platter = self.platter();
         platter.operation(0)?;
         if !matches!(platter.breaks, Breaks::Lies) {
-            platter.durable = platter.seen.clone();
-            platter.pending.clear();
+            let Platter {
+                durable, pending, ..
+            } = &mut *platter;
+            for change in pending.drain(..) {
+                change.apply(durable, || true);
+            }
         }
         Ok(())
     }

@@ -212,7 +212,7 @@ impl Taking<'_> {
             return Ok(());
         }
         decision.sequence = batch.append(&decision.entry)?;
-        match ruled(self.live.step(&decision.entry)) {
+        match ruled(self.live.step(&event)) {
             Ok(ruling) => {
                 let judged = self.live.judge(&decision.action, &event, ruling, true);
                 decision.judged(judged);
@@ -272,12 +272,14 @@ impl Taking<'_> {
             outcome_entry(self.time, &granted.uid, id, input, outcome)
         };
         let mut entry = ended(outcome);
-        if let Err(reason) = self.live.compiled.check(&entry.event()) {
+        let mut event = entry.event();
+        if let Err(reason) = self.live.compiled.check(&event) {
             entry = ended(&granted.unknown);
+            event = entry.event();
             self.done.push(Done::Misfit(reason));
         }
         batch.append(&entry)?;
-        if let Err(reason) = self.live.step(&entry) {
+        if let Err(reason) = self.live.step(&event) {
             self.fault
                 .get_or_insert(format!("the policy cannot follow the history: {reason}"));
         }
