@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! leaf ─ formula over slots ─ asks ─ cells ─ fed by events
-//!            (build, formula)         latest, relation, anchor, previous, window
+//!            (build, formula)         latest, anchor, previous, window, pair, relation
 //! ```
 //!
 //! Each operator over the past is a *cell* whose state one event changes and one decision reads; nothing
@@ -13,13 +13,22 @@
 
 pub(crate) mod build;
 pub(crate) mod cell;
+pub(crate) mod cost;
+pub(crate) mod family;
 pub(crate) mod formula;
+mod index;
+mod join;
+mod keyed;
+mod network;
 mod order;
+mod pairs;
 pub(crate) mod row;
+pub(crate) mod saved;
 pub(crate) mod solve;
 pub(crate) mod store;
 pub(crate) mod table;
 pub(crate) mod value;
+mod waiting;
 pub(crate) mod window;
 
 pub use value::parse_decimal;

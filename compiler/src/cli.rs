@@ -75,7 +75,9 @@ enum Command {
         dogwood explain policy.dw --format json\n  \
         dogwood explain policy.dw --trace day.log          why was the last denial?\n  \
         dogwood explain policy.dw --trace day.log --at 12  why was event 12 decided so?\n  \
-        dogwood explain policy.dw --trace day.log --html   the whole trace, drawn")]
+        dogwood explain policy.dw --trace day.log --html   the whole trace, drawn\n  \
+        dogwood explain policy.dw --cost                   what does each rule hold and cost?\n  \
+        dogwood explain policy.dw --graph | dot -Tsvg > network.svg")]
     Explain(explain::Explain),
 
     /// Say what the code of an error or warning means.
@@ -204,6 +206,10 @@ enum Failure {
         line: usize,
         byte: usize,
     },
+    /// A file was written to while it was read.
+    Changed {
+        path: String,
+    },
     StdinTwice,
     /// The trace has no decision at that position.
     NoDecision {
@@ -241,6 +247,9 @@ impl Failure {
                     printable(path)
                 )
             }
+            Failure::Changed { path } => {
+                format!("{} changed while it was read", printable(path))
+            }
             Failure::NoDecision { at, events } if at < events => {
                 format!("event {at} of the trace is history only: nothing is decided at it")
             }
@@ -272,7 +281,10 @@ impl Failure {
 
     fn status(&self) -> u8 {
         match self {
-            Failure::Read { .. } | Failure::Write(_) | Failure::Replace { .. } => 1,
+            Failure::Read { .. }
+            | Failure::Changed { .. }
+            | Failure::Write(_)
+            | Failure::Replace { .. } => 1,
             Failure::NotText { .. }
             | Failure::StdinTwice
             | Failure::NoDecision { .. }

@@ -9,6 +9,7 @@ pub mod entities;
 pub mod error;
 pub(crate) mod extension;
 mod guard;
+pub(crate) mod program;
 mod value;
 
 pub(crate) use compile::{Asked, compile, is_method};

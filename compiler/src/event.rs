@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::borrow::Cow;
 
+pub mod strict;
+
 /// What happened at one time point, and (for a decision) what was asked.
 ///
 /// The logged record and the request context are never mixed: predicates read only `logged`, and

@@ -7,18 +7,30 @@
 //! A [`Policy`] is compiled once and shared; a [`Monitor`] is its state over one history. Memory follows
 //! what the windows hold: rows, idle partitions and interned values go when no decision can reach them.
 
+mod ask;
 mod decide;
+mod dispatch;
+mod families;
 mod history;
+mod outline;
 mod policy;
 mod report;
+mod size;
+mod snapshot;
+mod trigger;
 
 pub use decide::{Decision, RuleError, Verdict};
+pub use outline::{CellOutline, FieldTest, Key, LeafOutline, MatcherOutline, Operator, Outline};
 pub use policy::{CellKind, CellSummary, Cost, Policy};
-pub use report::{LeafReport, Recent, Size, Witness};
+pub use report::{LeafReport, Recent, Witness};
+pub use size::Size;
+pub use snapshot::LoadError;
 
-use crate::automaton::value::{Interner, Val};
+use crate::automaton::value::{Interner, Overlay, Val, Values};
 use crate::eval::EvalError;
 use crate::event::Event;
+use decide::Scratch;
+use foldhash::fast::RandomState;
 use history::History;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -29,6 +41,8 @@ use std::sync::Arc;
 pub struct Config {
     /// How many seconds the time stamp of an event may lie before the latest one so far.
     pub lateness: i64,
+    /// Whether the last events are kept, for those who explain decisions afterwards.
+    pub explained: bool,
 }
 
 /// Why an event was not taken in. The history is as it was before.
@@ -63,13 +77,15 @@ impl std::error::Error for StepError {}
 pub struct Monitor {
     policy: Arc<Policy>,
     lateness: i64,
+    explained: bool,
     /// The latest stamp so far.
     clock: i64,
     values: Interner,
     /// By the pinned field under a universal pin, else one.
-    partitions: HashMap<Option<Val>, History>,
+    partitions: HashMap<Option<Val>, History, RandomState>,
     /// When a partition may be dropped at the earliest.
     idle: BinaryHeap<Reverse<(i64, Option<Val>)>>,
+    scratch: Scratch,
 }
 
 impl Monitor {
@@ -78,10 +94,12 @@ impl Monitor {
         Monitor {
             policy,
             lateness: config.lateness.max(0),
+            explained: config.explained,
             clock: i64::MIN,
             values,
-            partitions: HashMap::new(),
+            partitions: HashMap::default(),
             idle: BinaryHeap::new(),
+            scratch: Scratch::default(),
         }
     }
 
@@ -91,43 +109,8 @@ impl Monitor {
 
     /// Appends an event to the history, and decides if it is of a decision kind.
     pub fn step(&mut self, event: &Event) -> Result<Option<Decision>, StepError> {
-        let key = self.append(event)?;
-        if !self.policy.decides(&event.kind) {
-            return Ok(None);
-        }
-        let Some(history) = self.partitions.get(&key) else {
-            return Ok(None);
-        };
-        Ok(Some(decide::decide(
-            &self.policy,
-            history,
-            &mut self.values,
-            event,
-        )))
-    }
-
-    /// What the decision would be, recording nothing. A late event is denied.
-    pub fn decide_only(&self, event: &Event) -> Decision {
-        let mut fork = self.fork(event);
-        match fork.append(event) {
-            Ok(key) => match fork.partitions.get(&key) {
-                Some(history) => decide::decide(&fork.policy, history, &mut fork.values, event),
-                None => Decision::refused(EvalError::NotEvaluable),
-            },
-            Err(StepError::Late { time, clock, .. }) => {
-                Decision::refused(EvalError::Late { time, clock })
-            }
-        }
-    }
-
-    fn append(&mut self, event: &Event) -> Result<Option<Val>, StepError> {
-        if event.time < self.clock.saturating_sub(self.lateness) {
-            let (clock, lateness) = (self.clock, self.lateness);
-            return Err(StepError::Late {
-                time: event.time,
-                clock,
-                lateness,
-            });
+        if let Some(late) = self.late(event) {
+            return Err(late);
         }
         self.clock = self.clock.max(event.time);
         let floor = self.clock.saturating_sub(self.lateness);
@@ -135,8 +118,8 @@ impl Monitor {
         if self.values.sweep_due() {
             self.sweep();
         }
-        let policy = Arc::clone(&self.policy);
-        let key = partition(&self.policy, &mut self.values, event);
+        let policy: &Policy = &self.policy;
+        let key = partition(policy, &mut self.values, event);
         let idle = &mut self.idle;
         let until = self.clock.saturating_add(policy.longest_window);
         let history = self.partitions.entry(key).or_insert_with(|| {
@@ -144,15 +127,59 @@ impl Monitor {
             if policy.service.events.universal_pin.is_some() {
                 idle.push(Reverse((until, key)));
             }
-            History::new(&policy)
+            History::new(policy)
         });
-        history.append(&policy, &mut self.values, event, floor, self.clock);
-        Ok(key)
+        let action = policy.action(&event.action);
+        history.append(policy, action, &mut self.values, event, floor, self.clock);
+        if self.explained {
+            history.remember(event);
+        }
+        if !policy.decides(&event.kind) {
+            return Ok(None);
+        }
+        let (values, scratch) = (&mut self.values, &mut self.scratch);
+        let moment = history.moment(policy);
+        let decision = decide::decide(policy, action, &moment, values, scratch, event);
+        Ok(Some(decision))
+    }
+
+    /// What the decision would be, recording nothing. A late event is denied.
+    pub fn decide_only(&self, event: &Event) -> Decision {
+        if let Some(StepError::Late { time, clock, .. }) = self.late(event) {
+            return Decision::refused(EvalError::Late { time, clock });
+        }
+        let policy: &Policy = &self.policy;
+        let mut values = Overlay::new(&self.values);
+        let key = partition(policy, &mut values, event);
+        let empty;
+        let history = match self.partitions.get(&key) {
+            Some(history) => history,
+            None => {
+                empty = History::new(policy);
+                &empty
+            }
+        };
+        let clock = self.clock.max(event.time);
+        let floor = clock.saturating_sub(self.lateness);
+        let action = policy.action(&event.action);
+        let trial = history.trial(policy, action, &mut values, event, floor, clock);
+        let mut scratch = Scratch::default();
+        let moment = trial.moment(policy);
+        decide::decide(policy, action, &moment, &mut values, &mut scratch, event)
+    }
+
+    fn late(&self, event: &Event) -> Option<StepError> {
+        let (clock, lateness) = (self.clock, self.lateness);
+        (event.time < clock.saturating_sub(lateness)).then_some(StepError::Late {
+            time: event.time,
+            clock,
+            lateness,
+        })
     }
 
     /// The history this event belongs to, and the values to look into it with.
-    fn history_of(&self, event: &Event) -> Option<(&History, Interner)> {
-        let mut values = self.values.clone();
+    fn history_of(&self, event: &Event) -> Option<(&History, Overlay<'_>)> {
+        let mut values = Overlay::new(&self.values);
         let key = partition(&self.policy, &mut values, event);
         Some((self.partitions.get(&key)?, values))
     }
@@ -181,27 +208,10 @@ impl Monitor {
         }
         self.values.sweep(live);
     }
-
-    /// A monitor with the history this event belongs to, to try things on.
-    fn fork(&self, event: &Event) -> Monitor {
-        let mut fork = Monitor {
-            policy: Arc::clone(&self.policy),
-            lateness: self.lateness,
-            clock: self.clock,
-            values: self.values.clone(),
-            partitions: HashMap::new(),
-            idle: BinaryHeap::new(),
-        };
-        let key = partition(&self.policy, &mut fork.values, event);
-        if let Some(history) = self.partitions.get(&key) {
-            fork.partitions.insert(key, history.clone());
-        }
-        fork
-    }
 }
 
 /// The key of the event's partition.
-fn partition(policy: &Policy, values: &mut Interner, event: &Event) -> Option<Val> {
+fn partition(policy: &Policy, values: &mut impl Values, event: &Event) -> Option<Val> {
     let pin = policy.service.events.universal_pin.as_ref()?;
     at(&event.logged, &pin.field).map(|value| values.value(value))
 }
@@ -221,6 +231,7 @@ pub fn replay(policy: Arc<Policy>, events: &[Event]) -> Vec<(usize, i64, Decisio
         policy,
         Config {
             lateness: lateness(events),
+            explained: false,
         },
     );
     let mut decisions = Vec::new();

@@ -8,10 +8,14 @@
 //! (on one line). A line that cannot be read is reported with its number, and the others are read all the
 //! same.
 
-use crate::event::{EntityData, Event, RequestPart};
-use crate::value::{EntityUid, Record, Value};
+mod reader;
+mod stream;
+
+use crate::event::Event;
+use reader::Reader;
 use smol_str::SmolStr;
 use std::fmt;
+pub use stream::{LineError, Lines, Scan, scan};
 
 /// How deep values may nest.
 pub const MAX_DEPTH: usize = 128;
@@ -87,413 +91,23 @@ pub fn parse(text: &str) -> (Vec<Event>, Vec<TraceError>) {
 
 /// Reads one event; on failure the column, from 1, and the problem.
 pub fn parse_event(line: &str) -> Result<Event, (usize, Problem)> {
-    let mut reader = Reader { text: line, at: 0 };
-    reader.event().map_err(|problem| {
-        let read = line.get(..reader.at).unwrap_or(line);
-        (read.chars().count() + 1, problem)
-    })
+    let mut reader = Reader::<true>::new(line);
+    reader.event().map_err(|problem| (reader.column(), problem))
 }
 
-struct Reader<'t> {
-    text: &'t str,
-    at: usize,
-}
-
-type Read<T> = Result<T, Problem>;
-
-impl<'t> Reader<'t> {
-    fn event(&mut self) -> Read<Event> {
-        if !self.take("@") {
-            return Err(Problem::Expected("`@` and a time stamp"));
-        }
-        let time = match self.number()? {
-            Value::Int(time) => time,
-            _ => return Err(Problem::Expected("a time stamp in whole seconds")),
-        };
-        let mut request = None;
-        if self.take_call("scope") {
-            self.scope(request.get_or_insert_default())?;
-        }
-        if self.take_call("entities") {
-            self.entities(request.get_or_insert_default())?;
-        }
-        if self.take_call("request_context") {
-            let context = self.pairs(")", 1)?;
-            request.get_or_insert_with(RequestPart::default).context = context;
-        }
-        let mut ty = Vec::new();
-        while let Some(word) = self.word() {
-            ty.push(word);
-            if !self.take("::") {
-                return Err(Problem::Expected("`::`"));
-            }
-        }
-        let id = self.string()?.ok_or(Problem::Expected(
-            "an action, as `Ns::Action::\"id\"::kind`",
-        ))?;
-        if !self.take("::") {
-            return Err(Problem::Expected("`::` and the kind of event"));
-        }
-        let kind = self.word().ok_or(Problem::Expected("the kind of event"))?;
-        if !self.take("(") {
-            return Err(Problem::Expected("`(` and the logged record"));
-        }
-        let logged = self.pairs(")", 1)?;
-        self.blanks();
-        if !self.rest().is_empty() {
-            return Err(Problem::TrailingText);
-        }
-        let action = EntityUid::new(ty.join("::"), id);
-        Ok(Event {
-            time,
-            action,
-            kind: kind.into(),
-            logged,
-            request,
-        })
+/// Reads the same without keeping more than the time stamp.
+fn skim_event(line: &str) -> Result<i64, (usize, Problem)> {
+    let mut reader = Reader::<false>::new(line);
+    match reader.event() {
+        Ok(event) => Ok(event.time),
+        Err(problem) => Err((reader.column(), problem)),
     }
-
-    fn scope(&mut self, request: &mut RequestPart) -> Read<()> {
-        self.list(")", |reader| {
-            let name = reader.word();
-            let place = match name {
-                Some("principal") => &mut request.principal,
-                Some("resource") => &mut request.resource,
-                _ => return Err(Problem::Expected("`principal` or `resource`")),
-            };
-            if place.is_some() {
-                return Err(Problem::RepeatedKey(name.unwrap_or_default().into()));
-            }
-            reader.colon()?;
-            *place = Some(reader.entity()?);
-            Ok(())
-        })
-    }
-
-    fn entities(&mut self, request: &mut RequestPart) -> Read<()> {
-        self.list(")", |reader| {
-            let uid = reader.entity()?;
-            reader.colon()?;
-            if !reader.take("{") {
-                return Err(Problem::Expected("`{` and the attributes"));
-            }
-            let attrs = reader.pairs("}", 1)?;
-            let mut parents = Vec::new();
-            if reader.take_word("in") {
-                if !reader.take("[") {
-                    return Err(Problem::Expected("`[` and the parents"));
-                }
-                reader.list("]", |reader| {
-                    parents.push(reader.entity()?);
-                    Ok(())
-                })?;
-            }
-            let mut tags = Record::new();
-            if reader.take_word("tags") {
-                if !reader.take("{") {
-                    return Err(Problem::Expected("`{` and the tags"));
-                }
-                tags = reader.tags()?;
-            }
-            request.entities.push(EntityData {
-                uid,
-                attrs,
-                parents,
-                tags,
-            });
-            Ok(())
-        })
-    }
-
-    /// Elements separated by commas up to the closing sign, which is taken.
-    fn list(&mut self, close: &str, mut element: impl FnMut(&mut Self) -> Read<()>) -> Read<()> {
-        if self.take(close) {
-            return Ok(());
-        }
-        loop {
-            element(self)?;
-            if self.take(close) {
-                return Ok(());
-            }
-            if !self.take(",") {
-                return Err(Problem::Expected(match close {
-                    ")" => "`,` or `)`",
-                    "]" => "`,` or `]`",
-                    _ => "`,` or `}`",
-                }));
-            }
-        }
-    }
-
-    fn pairs(&mut self, close: &str, depth: usize) -> Read<Record> {
-        self.keyed(close, depth, |reader| {
-            let word = reader.word().map(SmolStr::new);
-            word.ok_or(Problem::Expected("a field name"))
-        })
-    }
-
-    /// Unlike attributes, tags may be called anything.
-    fn tags(&mut self) -> Read<Record> {
-        self.keyed("}", 1, |reader| match reader.string()? {
-            Some(name) => Ok(name),
-            None => {
-                let word = reader.word().map(SmolStr::new);
-                word.ok_or(Problem::Expected("the name of a tag"))
-            }
-        })
-    }
-
-    fn keyed(
-        &mut self,
-        close: &str,
-        depth: usize,
-        key: impl Fn(&mut Self) -> Read<SmolStr>,
-    ) -> Read<Record> {
-        let mut record = Record::new();
-        self.list(close, |reader| {
-            reader.blanks();
-            let start = reader.at;
-            let key = key(reader)?;
-            if record.contains_key(&key) {
-                reader.at = start;
-                return Err(Problem::RepeatedKey(key));
-            }
-            reader.colon()?;
-            let value = reader.value(depth)?;
-            record.insert(key, value);
-            Ok(())
-        })?;
-        Ok(record)
-    }
-
-    fn value(&mut self, depth: usize) -> Read<Value> {
-        if depth > MAX_DEPTH {
-            return Err(Problem::TooDeep);
-        }
-        if self.take("{") {
-            return Ok(Value::Object(self.pairs("}", depth + 1)?));
-        }
-        if self.take("[") {
-            let mut items = Vec::new();
-            self.list("]", |reader| {
-                items.push(reader.value(depth + 1)?);
-                Ok(())
-            })?;
-            return Ok(Value::Array(items));
-        }
-        if let Some(text) = self.string()? {
-            return Ok(Value::String(text));
-        }
-        let before = self.at;
-        if let Some(word) = self.word() {
-            if self.rest().trim_start().starts_with("::") {
-                self.at = before;
-                return Ok(Value::Entity(self.entity()?));
-            }
-            return Ok(match word {
-                "null" => Value::Null,
-                "true" => Value::Bool(true),
-                "false" => Value::Bool(false),
-                word => Value::str(word),
-            });
-        }
-        self.number()
-    }
-
-    fn entity(&mut self) -> Read<EntityUid> {
-        let mut ty = Vec::new();
-        loop {
-            if let Some(word) = self.word() {
-                ty.push(word);
-            } else {
-                let id = self.string()?;
-                return match id {
-                    Some(id) if !ty.is_empty() => Ok(EntityUid::new(ty.join("::"), id)),
-                    _ => Err(Problem::Expected("an entity, as `Ns::Type::\"id\"`")),
-                };
-            }
-            if !self.take("::") {
-                return Err(Problem::Expected("`::`"));
-            }
-        }
-    }
-
-    fn number(&mut self) -> Read<Value> {
-        self.blanks();
-        let rest = self.rest();
-        let digits_from = |from: usize| {
-            let tail = rest.get(from..).unwrap_or("");
-            tail.bytes().take_while(u8::is_ascii_digit).count()
-        };
-        let sign = usize::from(rest.starts_with('-'));
-        let whole = digits_from(sign);
-        if whole == 0 {
-            return Err(Problem::Expected("a value"));
-        }
-        let end = sign + whole;
-        let fraction = match rest.as_bytes().get(end) {
-            Some(b'.') => digits_from(end + 1),
-            _ => 0,
-        };
-        if fraction > 0 {
-            let end = end + 1 + fraction;
-            self.at += end;
-            return Ok(Value::Decimal(rest.get(..end).unwrap_or("").into()));
-        }
-        let number = rest.get(..end).and_then(|digits| digits.parse().ok());
-        let number = number.ok_or(Problem::NumberTooLarge)?;
-        self.at += end;
-        Ok(Value::Int(number))
-    }
-
-    /// A quoted string, escapes decoded; nothing if there is none here. An escape that means nothing stands
-    /// for itself.
-    fn string(&mut self) -> Read<Option<SmolStr>> {
-        if !self.take("\"") {
-            return Ok(None);
-        }
-        let mut decoded = String::new();
-        let mut chars = self.rest().char_indices();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '"' => {
-                    self.at += at + 1;
-                    return Ok(Some(decoded.into()));
-                }
-                '\\' => {
-                    let tail = chars.as_str();
-                    let (meant, length) = escape(tail);
-                    match meant {
-                        Some(meant) => decoded.push(meant),
-                        None => {
-                            decoded.push('\\');
-                            decoded.push_str(tail.get(..length).unwrap_or(""));
-                        }
-                    }
-                    for _ in tail.get(..length).unwrap_or("").chars() {
-                        chars.next();
-                    }
-                }
-                c => decoded.push(c),
-            }
-        }
-        self.at -= 1;
-        Err(Problem::UnclosedString)
-    }
-
-    fn word(&mut self) -> Option<&'t str> {
-        self.blanks();
-        let rest = self.rest();
-        let starts = rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let length = rest
-            .bytes()
-            .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
-            .count();
-        if !starts {
-            return None;
-        }
-        self.at += length;
-        rest.get(..length)
-    }
-
-    fn colon(&mut self) -> Read<()> {
-        if self.take(":") {
-            Ok(())
-        } else {
-            Err(Problem::Expected("`:`"))
-        }
-    }
-
-    /// An envelope: its word and the opening parenthesis.
-    fn take_call(&mut self, name: &str) -> bool {
-        let before = self.at;
-        let found = self.word() == Some(name) && self.take("(");
-        if !found {
-            self.at = before;
-        }
-        found
-    }
-
-    fn take_word(&mut self, word: &str) -> bool {
-        let before = self.at;
-        let found = self.word() == Some(word);
-        if !found {
-            self.at = before;
-        }
-        found
-    }
-
-    fn take(&mut self, sign: &str) -> bool {
-        self.blanks();
-        let found = self.rest().starts_with(sign);
-        if found {
-            self.at += sign.len();
-        }
-        found
-    }
-
-    fn blanks(&mut self) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();
-    }
-
-    fn rest(&self) -> &'t str {
-        self.text.get(self.at..).unwrap_or("")
-    }
-}
-
-/// What follows a backslash: the character meant, if any, and how many bytes were read.
-fn escape(tail: &str) -> (Option<char>, usize) {
-    let Some(first) = tail.chars().next() else {
-        return (None, 0);
-    };
-    let simple = match first {
-        'n' => Some('\n'),
-        'r' => Some('\r'),
-        't' => Some('\t'),
-        '0' => Some('\0'),
-        '\\' | '"' | '\'' => Some(first),
-        _ => None,
-    };
-    if simple.is_some() {
-        return (simple, 1);
-    }
-    let hex = |digits: &str| -> Option<char> {
-        let plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
-        plain
-            .then(|| u32::from_str_radix(digits, 16).ok())
-            .flatten()
-            .and_then(char::from_u32)
-    };
-    match first {
-        'x' => {
-            let code = tail.get(1..3).and_then(hex).filter(char::is_ascii);
-            if let Some(code) = code {
-                return (Some(code), 3);
-            }
-        }
-        'u' => {
-            let inner = tail
-                .get(1..)
-                .and_then(|t| t.strip_prefix('{'))
-                .and_then(|t| t.split_once('}'));
-            if let Some((digits, _)) = inner {
-                let plain = digits.replace('_', "");
-                if (1..=6).contains(&plain.len())
-                    && let Some(code) = hex(&plain)
-                {
-                    return (Some(code), digits.len() + 3);
-                }
-            }
-        }
-        _ => {}
-    }
-    (None, first.len_utf8())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::{EntityUid, Record, Value};
 
     fn one(line: &str) -> Event {
         parse_event(line).unwrap_or_else(|error| panic!("{line}: {error:?}"))
@@ -617,6 +231,10 @@ mod tests {
             let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
             let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
             assert_eq!(events.len() + errors.len(), lines);
+            for line in text.lines() {
+                let time = parse_event(line).map(|event| event.time);
+                assert_eq!(skim_event(line), time);
+            }
         }
     }
 }

@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod cli {
+    mod as_box;
     mod commands;
     mod comparing;
     mod dialogue;
     mod explaining;
+    mod network;
     mod surface;
     mod testing;
+    mod traces;
 }
 
 use std::io::Write;

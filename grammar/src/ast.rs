@@ -275,7 +275,7 @@ pub struct Pattern {
     pub span: Span,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PatternPart {
     Text(SmolStr),
     /// An unescaped `*`.

@@ -79,7 +79,10 @@ pub fn statements(source: &str) -> Vec<Span> {
     spans
         .filter_map(|item| {
             let inside = lexemes.get(item.lexemes)?;
-            let first = inside.first().map(|lexeme| lexeme.span).or(item.semicolon)?;
+            let first = inside
+                .first()
+                .map(|lexeme| lexeme.span)
+                .or(item.semicolon)?;
             let last = item.semicolon.or(inside.last().map(|lexeme| lexeme.span))?;
             Some(first.to(last))
         })

@@ -8,7 +8,7 @@
 
 #![allow(clippy::print_stdout, clippy::panic)]
 
-use dogwood_tests::workspace;
+use dogwood_tests::release_program;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,32 +53,10 @@ fn policy() -> String {
     text
 }
 
-/// The release build of our program.
 fn ours() -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--quiet",
-            "--message-format=json",
-        ])
-        .args(["--package", "dogwood-compiler", "--bin", "dogwood"])
-        .current_dir(workspace())
-        .output();
-    let Ok(output) = output else {
-        panic!("cargo does not run");
-    };
-    let found = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .find_map(|line| {
-            let message: serde_json::Value = serde_json::from_str(line).ok()?;
-            message["executable"].as_str().map(PathBuf::from)
-        });
-    match found {
-        Some(path) => path,
-        None => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+    match release_program("dogwood-compiler", "dogwood") {
+        Ok(program) => program,
+        Err(error) => panic!("{error}"),
     }
 }
 

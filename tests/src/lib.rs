@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod naive;
+pub mod state;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,10 +18,20 @@ pub fn workspace() -> PathBuf {
 
 /// Builds a binary of the workspace in the profile of this test run and tells where it is.
 pub fn program(package: &str, name: &str) -> Result<PathBuf, String> {
+    build(package, name, &[])
+}
+
+/// The same in the release profile, to be timed.
+pub fn release_program(package: &str, name: &str) -> Result<PathBuf, String> {
+    build(package, name, &["--release"])
+}
+
+fn build(package: &str, name: &str, profile: &[&str]) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["build", "--locked", "--quiet", "--message-format=json"])
         .args(["--package", package, "--bin", name])
+        .args(profile)
         .current_dir(workspace())
         .output()
         .map_err(|error| format!("cargo does not run: {error}"))?;

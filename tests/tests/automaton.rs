@@ -4,12 +4,15 @@
 mod automaton {
     pub mod causes;
     pub mod cedar;
+    pub mod costs;
     pub mod equivalence;
     pub mod examples;
     pub mod explanations;
+    pub mod families;
     pub mod formulas;
     pub mod hooks;
     pub mod rules;
+    pub mod snapshots;
     pub mod stage;
     pub mod state;
 }

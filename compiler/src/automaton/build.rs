@@ -5,58 +5,19 @@
 //! equal one.
 
 use super::formula::{
-    BreakShape, CellDef, CellId, CellOp, EventTypeId, LOCAL, Matcher, Node, Pattern, Term, Use,
+    BreakShape, CellDef, CellOp, EventTypeId, LOCAL, Matcher, Node, Pattern, Term, Use,
 };
+pub(crate) use super::network::{Leaf, Network, Path, Site};
 use super::order::{break_shape, conjunction};
 use super::row::{Arith, Cmp, Slot, Sym, Total};
-use super::value::{Interner, Val};
+use super::value::{Val, Values};
 use crate::schema::{EventId, EventSchema, PinValue};
 use crate::value::EntityUid;
 use dogwood_grammar::Span;
 use dogwood_grammar::ast;
 use indexmap::IndexSet;
 use smol_str::SmolStr;
-use std::collections::{BTreeSet, HashMap};
-
-/// A field path of the logged record.
-pub(crate) type Path = Vec<SmolStr>;
-
-/// Everything the leaves of a policy share.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Network {
-    pub values: Interner,
-    pub cells: Vec<CellDef>,
-    ids: HashMap<CellDef, CellId>,
-    pub event_types: IndexSet<EventId>,
-    /// For each event type, the fields taken from its events.
-    pub fields: Vec<IndexSet<Path>>,
-    /// Request paths that leaves read.
-    pub params: IndexSet<PinValue>,
-    /// For each cell, the sets of columns (a bit each) by which rows are looked up.
-    pub indexes: Vec<BTreeSet<u64>>,
-}
-
-/// One `temporal { … }` of a rule.
-#[derive(Clone, Debug)]
-pub(crate) struct Leaf {
-    pub node: Node,
-    pub width: usize,
-    /// Slots filled from the request before anything is asked.
-    pub params: Vec<(Slot, usize)>,
-    pub span: Span,
-    /// The cells asked directly by this leaf, in the order of the text.
-    pub sites: Vec<Site>,
-}
-
-/// Where a leaf asks a cell.
-#[derive(Clone, Debug)]
-pub(crate) struct Site {
-    /// The operator with its operands, or the aggregate.
-    pub span: Span,
-    pub cell: Use,
-    /// For a window cell.
-    pub total: Option<Total>,
-}
+use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Name {
@@ -112,103 +73,18 @@ impl Network {
         };
         let mut frame = Frame::default();
         let node = builder.condition(&temporal.body, &mut frame);
-        let params = frame.params();
-        let mut known: BTreeSet<Slot> = params.iter().map(|(slot, _)| *slot).collect();
-        self.note_lookups(&node, &mut known);
-        Leaf {
+        let mut leaf = Leaf {
             node,
             width: frame.names.len(),
-            params,
+            params: frame.params(),
+            constants: Vec::new(),
             span: temporal.span,
             sites: frame.sites,
-        }
-    }
-
-    fn cell(&mut self, def: CellDef) -> CellId {
-        if let Some(&id) = self.ids.get(&def) {
-            return id;
-        }
-        let id = self.cells.len();
-        self.cells.push(def.clone());
-        self.indexes.push(BTreeSet::new());
-        // Lookups made while this cell is brought up to date: nothing of the request is known there.
-        let none = BTreeSet::new();
-        match &def.op {
-            CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
-                self.note_lookups(body, &mut none.clone());
-            }
-            CellOp::Since { left, right, .. } => {
-                self.note_lookups(right, &mut none.clone());
-                let mut anchored = right.bound(&self.cells);
-                self.note_lookups(left, &mut anchored);
-            }
-        }
-        self.ids.insert(def, id);
-        id
-    }
-
-    /// Registers by which columns each cell is asked, walking in the order of evaluation.
-    fn note_lookups(&mut self, node: &Node, known: &mut BTreeSet<Slot>) {
-        match node {
-            Node::And(parts) => {
-                for part in parts {
-                    self.note_lookups(part, known);
-                }
-            }
-            Node::Not(body) => self.note_lookups(body, &mut known.clone()),
-            Node::Exists(slot, body) => {
-                known.remove(slot);
-                self.note_lookups(body, known);
-                known.remove(slot);
-            }
-            Node::Match(_) | Node::Tp(_) => known.extend(node.free()),
-            Node::Bind(slot, term) => {
-                self.note_term_lookups(term, known);
-                known.insert(*slot);
-            }
-            Node::Compare(_, left, right) => {
-                self.note_term_lookups(left, known);
-                self.note_term_lookups(right, known);
-            }
-            Node::Cell(cell) => {
-                let Some(def) = self.cells.get(cell.cell) else {
-                    return;
-                };
-                let mut mask = 0u64;
-                for (at, column) in def.columns.iter().enumerate().take(64) {
-                    if cell
-                        .outer(*column)
-                        .is_some_and(|slot| known.contains(&slot))
-                    {
-                        mask |= 1 << at;
-                    }
-                }
-                let all = def.columns.len() == mask.count_ones() as usize;
-                if mask != 0
-                    && !all
-                    && let Some(masks) = self.indexes.get_mut(cell.cell)
-                {
-                    masks.insert(mask);
-                }
-                known.extend(node.bound(&self.cells));
-            }
-            Node::Never => {}
-        }
-    }
-
-    fn note_term_lookups(&mut self, term: &Term, known: &BTreeSet<Slot>) {
-        match term {
-            Term::Total { vars, body, .. } => {
-                let mut inner = known.clone();
-                inner.retain(|slot| !vars.contains(slot));
-                self.note_lookups(body, &mut inner);
-            }
-            Term::Arith(_, left, right) => {
-                self.note_term_lookups(left, known);
-                self.note_term_lookups(right, known);
-            }
-            Term::Known(_) | Term::Slot(_) | Term::Window { .. } => {}
-        }
+        };
+        let known = leaf.known();
+        self.pair_up(&mut leaf.node, &mut known.clone());
+        self.note_lookups(&leaf.node, &mut known.clone());
+        leaf
     }
 }
 
@@ -315,10 +191,13 @@ impl Builder<'_> {
             ..Frame::default()
         };
         let mut op = op(self, &mut inner);
-        if let CellOp::Since { left, breaks, .. } = &mut op
-            && !nested
+        if let CellOp::Since {
+            left,
+            right,
+            breaks,
+        } = &mut op
         {
-            *breaks = break_shape(left);
+            *breaks = break_shape(left, right, !nested);
         }
         let cell = self.finish(op, window, inner, frame);
         if !nested {
@@ -466,7 +345,7 @@ impl Builder<'_> {
                         _ => return Term::Known(Sym::Bottom),
                     }
                 }
-                known(self.network.values.array(vals))
+                known(self.network.values.array(&vals))
             }
             ast::TermKind::Context(path) => {
                 Term::Slot(self.param(PinValue::Context(words(path)), frame))

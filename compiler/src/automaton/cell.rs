@@ -1,12 +1,17 @@
 //! The state of cells, and how one event changes it.
 
 use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Node};
+use super::index::Key;
+use super::join::Joint;
+use super::keyed::Flat;
 use super::row::{Residual, Row, Slot, Sym};
-use super::solve::Moment;
+use super::solve::{Moment, Vals};
 use super::store::{At, Store};
 use super::table::{Table, row_vals};
 use super::value::Val;
 use super::window::Counts;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -23,6 +28,7 @@ pub(crate) enum CellState {
         breaks: Breaks,
     },
     Window(Counts),
+    Pair(Joint),
 }
 
 #[derive(Clone, Debug)]
@@ -37,12 +43,12 @@ pub(crate) enum Breaks {
     General,
     /// For each negated part, its key to the last point at which it fired. The time is the clock then, not
     /// the stamp: a break outlives every anchor before it.
-    Negated(Vec<Store<Arc<[Val]>>>),
+    Negated(Vec<Store<Flat>>),
     /// The last run of steps at which the left side held for one key.
     Run(Option<Run>),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub key: Vec<Val>,
     pub first: i64,
@@ -52,18 +58,21 @@ pub(crate) struct Run {
 impl CellState {
     pub fn new(def: &CellDef, masks: &BTreeSet<u64>) -> CellState {
         match &def.op {
-            CellOp::Formerly(_) => CellState::Formerly(Table::new(masks)),
+            CellOp::Formerly(_) => CellState::Formerly(Table::new(def.columns.len(), masks)),
             CellOp::Previous(_) => CellState::Previous {
                 older: None,
                 newer: None,
             },
             CellOp::Since { breaks, .. } => CellState::Since {
-                anchors: Table::new(masks),
+                anchors: Table::new(def.columns.len(), masks),
                 breaks: match breaks {
                     BreakShape::General => Breaks::General,
-                    BreakShape::Negated(parts) => {
-                        Breaks::Negated(parts.iter().map(|_| Store::default()).collect())
-                    }
+                    BreakShape::Negated(parts) => Breaks::Negated(
+                        parts
+                            .iter()
+                            .map(|(_, columns)| Store::new(Flat::new(columns.len())))
+                            .collect(),
+                    ),
                     BreakShape::Run(_) => Breaks::Run(None),
                 },
             },
@@ -73,6 +82,7 @@ impl CellState {
                 by_time_point,
                 ..
             } => CellState::Window(Counts::new(def, counted, *sum, *by_time_point)),
+            CellOp::Pair { group, .. } => CellState::Pair(Joint::new(def.columns.len(), *group)),
         }
     }
 
@@ -82,9 +92,7 @@ impl CellState {
         let at = moment.at;
         match (self, &def.op) {
             (CellState::Formerly(table), CellOp::Formerly(body)) => {
-                for row in moment.rows(body, def.width) {
-                    table.insert(row, &def.columns, at, floor);
-                }
+                insert(table, body, def, moment, floor);
             }
             (CellState::Previous { older, newer }, CellOp::Previous(body)) => {
                 let rows = moment.rows(body, def.width);
@@ -107,22 +115,19 @@ impl CellState {
                 match (breaks, shape) {
                     (Breaks::Negated(stores), BreakShape::Negated(parts)) => {
                         for (store, (part, columns)) in stores.iter_mut().zip(parts) {
-                            for key in moment.keys(part, def.width, columns) {
-                                store.insert(
-                                    &key,
-                                    At {
-                                        pos: at.pos,
-                                        time: clock,
-                                    },
-                                    clock,
-                                );
-                            }
+                            let at = At {
+                                pos: at.pos,
+                                time: clock,
+                            };
+                            moment.keys(part, def.width, columns, |key| {
+                                store.insert(&key, at, clock);
+                            });
                         }
                     }
                     (Breaks::Run(run), BreakShape::Run(columns)) => {
-                        for key in moment.keys(left, def.width, columns) {
+                        moment.keys(left, def.width, columns, |key| {
                             extend(run, &key, at.pos);
-                        }
+                        });
                     }
                     _ if anchors.len() > 0 && may_fail(left, moment.event) => {
                         anchors.rework(&def.columns, def.width, floor, |row| {
@@ -131,16 +136,26 @@ impl CellState {
                     }
                     _ => {}
                 }
-                for row in moment.rows(right, def.width) {
-                    anchors.insert(row, &def.columns, at, floor);
-                }
+                insert(anchors, right, def, moment, floor);
             }
             (CellState::Window(counts), CellOp::Window { body, .. }) => {
-                for row in moment.rows(body, def.width) {
-                    counts.insert(&row, at, floor);
-                }
+                let columns: SmallVec<[Slot; 8]> = counts.columns().collect();
+                moment.keys(body, def.width, &columns, |vals| {
+                    counts.insert(&vals, at, floor);
+                });
+            }
+            (CellState::Pair(joint), CellOp::Pair { left, right, .. }) => {
+                joint.update(left, right, moment);
             }
             _ => {}
+        }
+    }
+
+    /// The latest times of rows, where it keeps those.
+    pub fn table(&self) -> Option<&Table> {
+        match self {
+            CellState::Formerly(table) => Some(table),
+            _ => None,
         }
     }
 
@@ -160,6 +175,7 @@ impl CellState {
                 }
             }
             CellState::Window(counts) => counts.expire(limit),
+            CellState::Pair(joint) => joint.expire(floor),
         }
     }
 
@@ -177,6 +193,7 @@ impl CellState {
             }
             CellState::Since { anchors, .. } => anchors.oldest(),
             CellState::Window(counts) => counts.oldest(),
+            CellState::Pair(joint) => return joint.deadline(),
         };
         oldest.map(|time| time.saturating_add(def.window))
     }
@@ -199,6 +216,27 @@ impl CellState {
                     }
             }
             CellState::Window(counts) => counts.len(),
+            CellState::Pair(joint) => joint.len(),
+        }
+    }
+
+    /// Held for the rows and what finds them.
+    pub fn bytes(&self) -> usize {
+        match self {
+            CellState::Formerly(table) => table.bytes(),
+            CellState::Previous { older, newer } => {
+                let held = [older, newer].into_iter().flatten();
+                held.flat_map(|held| held.rows.iter()).map(Row::bytes).sum()
+            }
+            CellState::Since { anchors, breaks } => {
+                anchors.bytes()
+                    + match breaks {
+                        Breaks::Negated(stores) => stores.iter().map(Store::bytes).sum(),
+                        Breaks::General | Breaks::Run(_) => 0,
+                    }
+            }
+            CellState::Window(counts) => counts.bytes(),
+            CellState::Pair(joint) => joint.bytes(),
         }
     }
 
@@ -229,6 +267,20 @@ impl CellState {
                 }
             }
             CellState::Window(counts) => counts.each_val(seen),
+            CellState::Pair(joint) => joint.each_val(seen),
+        }
+    }
+}
+
+/// Notes the rows that a formula has at this event.
+fn insert(table: &mut Table, node: &Node, def: &CellDef, moment: &Moment<'_>, floor: i64) {
+    match moment.vals(node, &def.columns) {
+        Vals::One(vals) => table.insert_plain(&vals, moment.at, floor),
+        Vals::None => {}
+        Vals::Unknown => {
+            for row in moment.rows(node, def.width) {
+                table.insert(row, &def.columns, moment.at, floor);
+            }
         }
     }
 }
@@ -274,7 +326,7 @@ pub(crate) fn can_fire(node: &Node, event: Option<EventTypeId>) -> bool {
 }
 
 /// The values of these slots in a row that leaves none open.
-pub(crate) fn key_of(row: &Row, columns: &[Slot]) -> Option<Arc<[Val]>> {
+pub(crate) fn key_of(row: &Row, columns: &[Slot]) -> Option<Key> {
     columns
         .iter()
         .map(|column| match row.view(*column) {

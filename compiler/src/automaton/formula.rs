@@ -88,6 +88,14 @@ pub(crate) enum CellOp {
         sum: Option<usize>,
         by_time_point: bool,
     },
+    /// The common rows of two cells. The columns are those of the left one; leaves ask by those of `group`,
+    /// a bit each; `events` can change either.
+    Pair {
+        left: Node,
+        right: Node,
+        group: u64,
+        events: BTreeSet<EventTypeId>,
+    },
 }
 
 /// How the left side of a `since` ends the life of an anchor.
@@ -177,6 +185,7 @@ impl Node {
                     CellOp::Formerly(body) | CellOp::Previous(body) => body.bound(cells),
                     CellOp::Since { right, .. } => right.bound(cells),
                     CellOp::Window { .. } => BTreeSet::new(),
+                    CellOp::Pair { .. } => def.columns.iter().copied().collect(),
                 };
                 inner.iter().filter_map(|slot| cell.outer(*slot)).collect()
             }
@@ -349,6 +358,48 @@ impl CellDef {
                 };
                 right.triggers().union(may_break)
             }
+            CellOp::Pair { events, .. } => Triggers::Types(events.clone()),
+        }
+    }
+
+    /// The formulas it is made of.
+    pub fn nodes(&self) -> Vec<&Node> {
+        match &self.op {
+            CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
+                vec![body]
+            }
+            CellOp::Since {
+                left,
+                right,
+                breaks,
+            } => {
+                let mut nodes = vec![left, right];
+                if let BreakShape::Negated(parts) = breaks {
+                    nodes.extend(parts.iter().map(|(part, _)| part));
+                }
+                nodes
+            }
+            CellOp::Pair { left, right, .. } => vec![left, right],
+        }
+    }
+
+    pub fn nodes_mut(&mut self) -> Vec<&mut Node> {
+        match &mut self.op {
+            CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
+                vec![body]
+            }
+            CellOp::Since {
+                left,
+                right,
+                breaks,
+            } => {
+                let mut nodes = vec![left, right];
+                if let BreakShape::Negated(parts) = breaks {
+                    nodes.extend(parts.iter_mut().map(|(part, _)| part));
+                }
+                nodes
+            }
+            CellOp::Pair { left, right, .. } => vec![left, right],
         }
     }
 

@@ -75,9 +75,24 @@ fn rank(part: &Node, all_known: bool) -> u8 {
     }
 }
 
-/// The cheapest way to keep track of what ends an anchor's life. Only for a cell that a leaf asks directly:
-/// the comparison with the breaks happens at the decision, when every key is known.
-pub(crate) fn break_shape(left: &Node) -> BreakShape {
+/// The cheapest way to keep track of what ends an anchor's life. The comparison of anchors with breaks happens
+/// when the cell is asked, so every key of a break must be known then: to a leaf all are, to another cell
+/// those that the anchor has.
+pub(crate) fn break_shape(left: &Node, right: &Node, asked_by_leaf: bool) -> BreakShape {
+    let shape = shape_of(left);
+    let keys: BTreeSet<Slot> = match &shape {
+        BreakShape::General => return shape,
+        BreakShape::Negated(parts) => parts.iter().flat_map(|(_, keys)| keys).copied().collect(),
+        BreakShape::Run(keys) => keys.iter().copied().collect(),
+    };
+    match right.flat() {
+        Some(anchored) if keys.is_subset(&anchored) => shape,
+        _ if asked_by_leaf => shape,
+        _ => BreakShape::General,
+    }
+}
+
+fn shape_of(left: &Node) -> BreakShape {
     let negated = |part: &Node| match part {
         Node::Not(body) => Some((body.as_ref().clone(), flat_columns(body)?)),
         _ => None,

@@ -6,12 +6,13 @@
 //! unknown any more and every residual is true or false.
 
 use super::value::Val;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 pub(crate) type Slot = u16;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Cmp {
     Eq,
     Ne,
@@ -22,6 +23,17 @@ pub(crate) enum Cmp {
 }
 
 impl Cmp {
+    /// The comparison with its sides changed over.
+    pub fn turned(self) -> Cmp {
+        match self {
+            Cmp::Lt => Cmp::Gt,
+            Cmp::Le => Cmp::Ge,
+            Cmp::Gt => Cmp::Lt,
+            Cmp::Ge => Cmp::Le,
+            same => same,
+        }
+    }
+
     pub fn holds(self, left: Val, right: Val) -> bool {
         match (self, left, right) {
             (Cmp::Eq, ..) => left == right,
@@ -35,14 +47,14 @@ impl Cmp {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Arith {
     Add,
     Sub,
     Mul,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Total {
     Count,
     /// Adds up this column of the tuples.
@@ -91,6 +103,17 @@ impl Row {
             vals: smallvec::smallvec![None; width],
             residual: Residual::True,
         }
+    }
+
+    /// Held for the row, itself and what it points at.
+    pub fn bytes(&self) -> usize {
+        let spilled = if self.vals.spilled() {
+            self.vals.capacity() * size_of::<Option<Sym>>()
+        } else {
+            0
+        };
+        let terms = self.vals.iter().flatten().map(Sym::pointed);
+        size_of::<Row>() + spilled + terms.sum::<usize>() + self.residual.pointed()
     }
 
     /// What is known of a slot, through aliases.
@@ -223,6 +246,24 @@ impl Sym {
             })),
             known => known.clone(),
         }
+    }
+
+    fn pointed(&self) -> usize {
+        let Sym::Term(open) = self else { return 0 };
+        size_of::<Open>()
+            + match open.as_ref() {
+                Open::Arith(_, left, right) => left.pointed() + right.pointed(),
+                Open::Total(_, tuples) => tuples
+                    .iter()
+                    .map(|(condition, tuple)| {
+                        let terms = tuple.iter().map(Sym::pointed).sum::<usize>();
+                        size_of::<(Residual, Vec<Sym>)>()
+                            + condition.pointed()
+                            + size_of_val(tuple.as_slice())
+                            + terms
+                    })
+                    .sum(),
+            }
     }
 
     pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
@@ -385,6 +426,18 @@ impl Residual {
             Residual::All(parts) => Residual::all(parts.iter().map(|p| p.rename(slots)).collect()),
             Residual::Any(parts) => Residual::any(parts.iter().map(|p| p.rename(slots)).collect()),
             Residual::Cmp(op, l, r) => Residual::compare(*op, l.rename(slots), r.rename(slots)),
+        }
+    }
+
+    fn pointed(&self) -> usize {
+        match self {
+            Residual::True | Residual::False => 0,
+            Residual::Not(inner) => size_of::<Residual>() + inner.pointed(),
+            Residual::All(parts) | Residual::Any(parts) => {
+                let deep = parts.iter().map(Residual::pointed).sum::<usize>();
+                parts.capacity() * size_of::<Residual>() + deep
+            }
+            Residual::Cmp(_, left, right) => left.pointed() + right.pointed(),
         }
     }
 

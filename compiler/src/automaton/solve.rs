@@ -2,12 +2,15 @@
 //! that may still be unknown.
 
 use super::cell::{Breaks, CellState, key_of};
-use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Matcher, Node, Pattern, Term, Use};
+use super::formula::{
+    BreakShape, CellDef, CellId, CellOp, EventTypeId, Matcher, Node, Pattern, Term, Use,
+};
+use super::index::Key;
 use super::row::{Cmp, Residual, Row, Slot, Sym, Total, arith, total};
 use super::store::{At, Times, in_window};
 use super::table::{Found, Table};
 use super::value::Val;
-use std::sync::Arc;
+use smallvec::SmallVec;
 
 /// Longer conjunctions are joined part by part instead of row by row, to bound the stack.
 const DEEP: usize = 6;
@@ -16,11 +19,42 @@ const DEEP: usize = 6;
 #[derive(Clone, Copy)]
 pub(crate) struct Moment<'a> {
     pub defs: &'a [CellDef],
-    pub states: &'a [CellState],
+    pub states: States<'a>,
     pub event: Option<EventTypeId>,
     /// The fields that matchers of this event type read.
     pub fields: &'a [Option<Val>],
     pub at: At,
+}
+
+/// The states of cells. What a question about an event that is not recorded has changed lies beside the rest.
+#[derive(Clone, Copy)]
+pub(crate) struct States<'a> {
+    all: &'a [CellState],
+    /// In order.
+    changed: &'a [(CellId, CellState)],
+}
+
+impl<'a> States<'a> {
+    pub fn new(all: &'a [CellState], changed: &'a [(CellId, CellState)]) -> States<'a> {
+        States { all, changed }
+    }
+
+    pub fn get(&self, cell: CellId) -> Option<&'a CellState> {
+        if !self.changed.is_empty()
+            && let Ok(at) = self.changed.binary_search_by_key(&cell, |(cell, _)| *cell)
+        {
+            return self.changed.get(at).map(|(_, state)| state);
+        }
+        self.all.get(cell)
+    }
+}
+
+/// What [`Moment::vals`] finds.
+pub(crate) enum Vals {
+    None,
+    One(Key),
+    /// The formula says more than matchers do, or its slots are not the columns.
+    Unknown,
 }
 
 /// Takes a row; true to stop.
@@ -48,12 +82,74 @@ impl Moment<'_> {
         rows
     }
 
-    /// The rows of a flat formula as values of its columns.
-    pub fn keys(&self, node: &Node, width: usize, columns: &[Slot]) -> Vec<Arc<[Val]>> {
-        self.rows(node, width)
-            .iter()
-            .filter_map(|row| key_of(row, columns))
-            .collect()
+    /// Visits the rows of a flat formula as values of its columns.
+    pub fn keys(&self, node: &Node, width: usize, columns: &[Slot], mut visit: impl FnMut(Key)) {
+        match self.vals(node, columns) {
+            Vals::One(key) => visit(key),
+            Vals::None => {}
+            Vals::Unknown => {
+                let rows = self.rows(node, width);
+                rows.iter()
+                    .filter_map(|row| key_of(row, columns))
+                    .for_each(visit);
+            }
+        }
+    }
+
+    /// The values of the columns in the one row that matchers and `tp` can have at this event.
+    pub fn vals(&self, node: &Node, columns: &[Slot]) -> Vals {
+        let mut found: SmallVec<[Option<Val>; 4]> = smallvec::smallvec![None; columns.len()];
+        let known = match node {
+            Node::And(parts) => {
+                let mut known = Some(true);
+                for part in parts {
+                    known = self.vals_into(part, columns, &mut found);
+                    if known != Some(true) {
+                        break;
+                    }
+                }
+                known
+            }
+            node => self.vals_into(node, columns, &mut found),
+        };
+        match known {
+            Some(true) => match found.into_iter().collect() {
+                Some(key) => Vals::One(key),
+                None => Vals::Unknown,
+            },
+            Some(false) => Vals::None,
+            None => Vals::Unknown,
+        }
+    }
+
+    fn vals_into(&self, node: &Node, columns: &[Slot], found: &mut [Option<Val>]) -> Option<bool> {
+        let mut set = |slot: Slot, val: Val| {
+            let place = columns.iter().position(|column| *column == slot)?;
+            let place = found.get_mut(place)?;
+            Some(*place.get_or_insert(val) == val)
+        };
+        match node {
+            Node::Match(matcher) if self.event == Some(matcher.event) => {
+                for (place, pattern) in &matcher.patterns {
+                    let Some(Some(val)) = self.fields.get(*place) else {
+                        return Some(false);
+                    };
+                    let fits = match pattern {
+                        Pattern::Present => true,
+                        Pattern::Const(constant) => constant == val,
+                        Pattern::Slot(slot) => set(*slot, *val)?,
+                        Pattern::Never => false,
+                    };
+                    if !fits {
+                        return Some(false);
+                    }
+                }
+                Some(true)
+            }
+            Node::Match(_) | Node::Never => Some(false),
+            Node::Tp(slot) => set(*slot, Val::Int(self.at.pos)),
+            _ => None,
+        }
     }
 
     /// The condition under which the formula has a row that extends this one.
@@ -164,7 +260,7 @@ impl Moment<'_> {
         };
         match state {
             CellState::Formerly(table) => {
-                self.each_found(def, cell, table, row, &mut |row, times| {
+                self.each_found(def, cell, table, row, &mut |row, times, _| {
                     times
                         .iter()
                         .any(|at| in_window(at.time, self.at.time, def.window))
@@ -172,8 +268,16 @@ impl Moment<'_> {
                 })
             }
             CellState::Since { anchors, breaks } => {
-                self.each_found(def, cell, anchors, row, &mut |row, times| {
-                    let unbroken = self.unbroken_from(def, cell, breaks, &row);
+                self.each_found(def, cell, anchors, row, &mut |row, times, vals| {
+                    // What the anchor itself says counts first: a slot of the row may stand for a term.
+                    let key = |slot: Slot| {
+                        let column = def.columns.iter().position(|column| *column == slot);
+                        match column.and_then(|column| vals?.get(column)) {
+                            Some(val) => Some(*val),
+                            None => row.known(cell.outer(slot)?),
+                        }
+                    };
+                    let unbroken = self.unbroken_from(def, breaks, &key);
                     let live = |at: &At| {
                         at.pos >= unbroken && in_window(at.time, self.at.time, def.window)
                     };
@@ -192,6 +296,18 @@ impl Moment<'_> {
                     })
             }
             CellState::Window(_) => false,
+            CellState::Pair(joint) => {
+                let CellOp::Pair { left, right, .. } = &def.op else {
+                    return false;
+                };
+                let Some(known) = known(def, cell, &row) else {
+                    return false;
+                };
+                joint.find(left, right, self, &known, |pair| {
+                    let mut row = row.clone();
+                    agree(&mut row, pair, def, cell) && emit(row)
+                })
+            }
         }
     }
 
@@ -202,46 +318,34 @@ impl Moment<'_> {
         cell: &Use,
         table: &Table,
         row: Row,
-        visit: &mut dyn FnMut(Row, &Times) -> bool,
+        visit: &mut dyn FnMut(Row, &Times, Option<&[Val]>) -> bool,
     ) -> bool {
-        let mut known = Vec::with_capacity(def.columns.len());
-        let mut missing = false;
-        for column in &def.columns {
-            let view = cell
-                .outer(*column)
-                .map_or(Sym::Bottom, |slot| row.view(slot));
-            missing |= view == Sym::Bottom;
-            known.push(match view {
-                Sym::Val(val) => Some(val),
-                _ => None,
-            });
-        }
-        table.find(&known, missing, |found| match found {
+        let known = known(def, cell, &row);
+        let missing = known.is_none();
+        table.find(&known.unwrap_or_default(), missing, |found| match found {
             Found::Plain(vals, times) => {
                 let mut row = row.clone();
-                let agrees = def.columns.iter().zip(vals).all(|(column, val)| {
-                    let outer = cell.outer(*column);
-                    outer.is_some_and(|slot| row.unify(row.view(slot), Sym::Val(*val)))
-                });
-                agrees && visit(row, times)
+                agree(&mut row, vals, def, cell) && visit(row, times, Some(vals))
             }
             Found::Open(stored, times) => {
                 let mut row = row.clone();
-                join(&mut row, stored, def, cell) && visit(row, times)
+                join(&mut row, stored, def, cell) && visit(row, times, None)
             }
         })
     }
 
-    /// The position before which an anchor with the keys of this row has been broken.
-    pub fn unbroken_from(&self, def: &CellDef, cell: &Use, breaks: &Breaks, row: &Row) -> i64 {
+    /// The position before which an anchor with these keys has been broken.
+    pub fn unbroken_from(
+        &self,
+        def: &CellDef,
+        breaks: &Breaks,
+        known: &dyn Fn(Slot) -> Option<Val>,
+    ) -> i64 {
         let CellOp::Since { breaks: shape, .. } = &def.op else {
             return i64::MIN;
         };
-        let key = |columns: &[Slot]| -> Option<Vec<Val>> {
-            columns
-                .iter()
-                .map(|column| row.known(cell.outer(*column)?))
-                .collect()
+        let key = |columns: &[Slot]| -> Option<Key> {
+            columns.iter().map(|column| known(*column)).collect()
         };
         match (breaks, shape) {
             (Breaks::Negated(stores), BreakShape::Negated(parts)) => {
@@ -249,13 +353,14 @@ impl Moment<'_> {
                     .iter()
                     .zip(parts)
                     .filter_map(|(store, (_, columns))| {
-                        store.get(key(columns)?.as_slice())?.last().map(|at| at.pos)
+                        store.get(&key(columns)?).map(|times| times.last().pos)
                     });
                 last.max().unwrap_or(i64::MIN)
             }
             (Breaks::Run(run), BreakShape::Run(columns)) => match run {
                 Some(run)
-                    if run.last == self.at.pos && key(columns).is_some_and(|k| k == run.key) =>
+                    if run.last == self.at.pos
+                        && key(columns).is_some_and(|key| *key == *run.key) =>
                 {
                     run.first - 1
                 }
@@ -307,7 +412,7 @@ impl Moment<'_> {
         Some(counts.value(&key, self.at.time, def.window))
     }
 
-    pub fn window_key(&self, cell: &Use, row: &Row) -> Option<Vec<Val>> {
+    pub fn window_key(&self, cell: &Use, row: &Row) -> Option<Key> {
         let CellState::Window(counts) = self.states.get(cell.cell)? else {
             return None;
         };
@@ -317,6 +422,26 @@ impl Moment<'_> {
             .map(|column| row.known(cell.outer(*column)?))
             .collect()
     }
+}
+
+/// The values of a cell's columns, as far as a row of the using frame knows them; nothing where one is not
+/// there at all.
+fn known(def: &CellDef, cell: &Use, row: &Row) -> Option<SmallVec<[Option<Val>; 4]>> {
+    let view = |column: &Slot| match row.view(cell.outer(*column)?) {
+        Sym::Val(val) => Some(Some(val)),
+        Sym::Bottom => None,
+        _ => Some(None),
+    };
+    def.columns.iter().map(view).collect()
+}
+
+/// Gives a row of the using frame the values of a cell's columns; false where it has others.
+fn agree(row: &mut Row, vals: &[Val], def: &CellDef, cell: &Use) -> bool {
+    let mut columns = def.columns.iter().zip(vals);
+    columns.all(|(column, val)| {
+        let outer = cell.outer(*column);
+        outer.is_some_and(|slot| row.unify(row.view(slot), Sym::Val(*val)))
+    })
 }
 
 /// Adds what a stored row says to a row of the using frame.

@@ -1,263 +1,280 @@
 //! Rows with the times at which they held, found by key and dropped in the order of time.
 //!
-//! Expiry never sweeps: each row has one entry in a heap of deadlines. An entry whose row has held again
-//! since is pushed back when it comes up, so a row costs one heap operation a window, not one an event.
+//! Expiry never sweeps: the rows form a list in the order in which they last held, and what no window
+//! reaches any more is taken off its front. Where stamps step back, a row may stay as much longer.
 
-use smallvec::SmallVec;
-use std::borrow::Borrow;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::hash::Hash;
+use super::keyed::{Ends, Keyed, Keys, Linked, Links, NONE};
+use serde::{Deserialize, Serialize};
+use std::mem::size_of;
 
 /// A point of the history: the position in arrival order, and the time stamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct At {
     pub pos: i64,
     pub time: i64,
 }
 
 /// The points at which a row held, oldest first; only those a decision can still tell apart from newer
-/// ones. With monotone time that is the newest alone.
-pub(crate) type Times = SmallVec<[At; 1]>;
+/// ones. With monotone time that is the last alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    last: At,
+    earlier: Option<Box<Earlier>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Earlier(Vec<At>);
 
 /// Whether a stamp lies in the window of `seconds` that ends at `now`; both ends are inside.
 pub(crate) fn in_window(time: i64, now: i64, seconds: i64) -> bool {
     time <= now && now.saturating_sub(time) <= seconds
 }
 
-/// Adds a point. No decision to come is earlier than `floor`: of the points up to there the newest stands
-/// for all, and of equal stamps the last.
-pub(crate) fn note(times: &mut Times, at: At, floor: i64) {
-    times.push(at);
-    if times.len() == 1 {
-        return;
-    }
-    let mut best = i64::MIN;
-    let mut kept: Times = SmallVec::new();
-    for point in times.iter().rev() {
-        let same = kept.iter().any(|newer| newer.time == point.time);
-        if same || (best != i64::MIN && point.time <= best) {
-            continue;
-        }
-        kept.push(*point);
-        if point.time <= floor {
-            best = best.max(point.time);
+impl Times {
+    pub fn new(at: At) -> Times {
+        Times {
+            last: at,
+            earlier: None,
         }
     }
-    kept.reverse();
-    *times = kept;
+
+    /// The point that arrived last.
+    pub fn last(&self) -> At {
+        self.last
+    }
+
+    /// In order of arrival.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &At> {
+        let earlier = self.earlier.iter().flat_map(|earlier| &earlier.0);
+        earlier.chain(std::iter::once(&self.last))
+    }
+
+    /// The latest stamp.
+    pub fn newest(&self) -> i64 {
+        let stamps = self.iter().map(|at| at.time);
+        stamps.max().unwrap_or(self.last.time)
+    }
+
+    /// Adds a point. No decision to come is earlier than `floor`: of the points up to there the newest
+    /// stands for all, and of equal stamps the last.
+    pub fn note(&mut self, at: At, floor: i64) {
+        let before = std::mem::replace(&mut self.last, at);
+        let covered = before.time == at.time || (before.time <= at.time && at.time <= floor);
+        if self.earlier.is_none() && covered {
+            return;
+        }
+        let mut best = if at.time <= floor { at.time } else { i64::MIN };
+        let mut kept: Vec<At> = Vec::new();
+        let mut earlier = self.earlier.take().unwrap_or_default();
+        earlier.0.push(before);
+        for point in earlier.0.iter().rev() {
+            let same = point.time == at.time || kept.iter().any(|newer| newer.time == point.time);
+            if same || (best != i64::MIN && point.time <= best) {
+                continue;
+            }
+            kept.push(*point);
+            if point.time <= floor {
+                best = best.max(point.time);
+            }
+        }
+        kept.reverse();
+        if !kept.is_empty() {
+            *earlier = Earlier(kept);
+            self.earlier = Some(earlier);
+        }
+    }
+
+    /// Beside the value itself.
+    pub fn bytes(&self) -> usize {
+        let earlier = self.earlier.iter();
+        earlier
+            .map(|earlier| size_of::<Earlier>() + earlier.0.capacity() * size_of::<At>())
+            .sum()
+    }
 }
 
-#[derive(Clone, Debug)]
-struct Entry<K> {
-    key: K,
+#[derive(Clone, Debug, Default)]
+struct Entry {
     times: Times,
-    /// Tells this row from a former one of the same number.
-    birth: u64,
+    links: Links,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Store<K> {
-    entries: Vec<Option<Entry<K>>>,
-    ids: HashMap<K, u32>,
-    free: Vec<u32>,
-    deadlines: BinaryHeap<Reverse<(i64, u32, u64)>>,
-    births: u64,
+pub(crate) struct Store<S> {
+    rows: Keyed<S, Entry>,
+    /// The rows in the order in which they last held.
+    order: Ends,
+    /// Held for points beside the last of a row.
+    more: usize,
 }
 
-impl<K> Default for Store<K> {
-    fn default() -> Self {
-        Store {
-            entries: Vec::new(),
-            ids: HashMap::new(),
-            free: Vec::new(),
-            deadlines: BinaryHeap::new(),
-            births: 0,
-        }
+impl<S: Keys> Linked for Keyed<S, Entry> {
+    fn links(&self, id: u32) -> Links {
+        self.get(id).map(|entry| entry.links).unwrap_or_default()
+    }
+
+    fn links_mut(&mut self, id: u32) -> Option<&mut Links> {
+        self.get_mut(id).map(|entry| &mut entry.links)
     }
 }
 
-impl<K: Clone + Eq + Hash> Store<K> {
+impl<S: Keys> Store<S> {
+    pub fn new(keys: S) -> Store<S> {
+        Store {
+            rows: Keyed::new(keys),
+            order: Ends::default(),
+            more: 0,
+        }
+    }
+
     /// Notes that the row held; its number, and whether it is new.
-    pub fn insert(&mut self, key: &K, at: At, floor: i64) -> (u32, bool) {
-        if let Some(&id) = self.ids.get(key)
-            && let Some(Some(entry)) = self.entries.get_mut(id as usize)
-        {
-            note(&mut entry.times, at, floor);
+    pub fn insert(&mut self, key: &S::Key, at: At, floor: i64) -> (u32, bool) {
+        if let Some(id) = self.rows.find(key) {
+            if let Some(entry) = self.rows.get_mut(id) {
+                self.more -= entry.times.bytes();
+                entry.times.note(at, floor);
+                self.more += entry.times.bytes();
+            }
+            if self.order.last != id {
+                self.order.remove(&mut self.rows, id);
+                self.order.insert_after(&mut self.rows, self.order.last, id);
+            }
             return (id, false);
         }
-        let id = match self.free.pop() {
-            Some(id) => id,
-            None => {
-                self.entries.push(None);
-                u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
-            }
-        };
-        self.births += 1;
         let entry = Entry {
-            key: key.clone(),
-            times: smallvec::smallvec![at],
-            birth: self.births,
+            times: Times::new(at),
+            links: Links::default(),
         };
-        if let Some(place) = self.entries.get_mut(id as usize) {
-            *place = Some(entry);
-        }
-        self.ids.insert(key.clone(), id);
-        self.deadlines.push(Reverse((at.time, id, self.births)));
+        let id = self.rows.insert(key, entry);
+        self.order.insert_after(&mut self.rows, self.order.last, id);
         (id, true)
     }
 
-    pub fn get_key_value<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<(&K, &Times)>
-    where
-        K: Borrow<Q>,
-    {
-        self.entry(*self.ids.get(key)?)
+    pub fn get(&self, key: &S::Key) -> Option<&Times> {
+        let id = self.rows.find(key)?;
+        self.rows.get(id).map(|entry| &entry.times)
     }
 
-    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&Times>
-    where
-        K: Borrow<Q>,
-    {
-        let id = self.ids.get(key)?;
-        self.entry(*id).map(|(_, times)| times)
+    pub fn find(&self, key: &S::Key) -> Option<(&S::Key, &Times)> {
+        self.entry(self.rows.find(key)?)
     }
 
-    pub fn entry(&self, id: u32) -> Option<(&K, &Times)> {
-        let entry = self.entries.get(id as usize)?.as_ref()?;
-        Some((&entry.key, &entry.times))
+    pub fn key(&self, id: u32) -> Option<&S::Key> {
+        self.rows.key(id)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&K, &Times)> {
-        self.entries
-            .iter()
-            .flatten()
-            .map(|entry| (&entry.key, &entry.times))
+    pub fn entry(&self, id: u32) -> Option<(&S::Key, &Times)> {
+        Some((self.rows.key(id)?, &self.rows.get(id)?.times))
+    }
+
+    /// In the order in which they last held.
+    pub fn iter(&self) -> impl Iterator<Item = (&S::Key, &Times)> {
+        let mut at = self.order.first;
+        std::iter::from_fn(move || {
+            let found = self.entry(at)?;
+            at = self.rows.links(at).next;
+            Some(found)
+        })
     }
 
     pub fn len(&self) -> usize {
-        self.ids.len()
+        self.rows.len()
     }
 
-    /// The earliest stamp that may have to go next.
+    /// The stamp of what may have to go next.
     pub fn oldest(&self) -> Option<i64> {
-        self.deadlines.peek().map(|Reverse((time, ..))| *time)
+        let (_, times) = self.entry(self.order.first)?;
+        Some(times.newest())
     }
 
-    /// Drops the rows that last held before `limit`.
-    pub fn expire(&mut self, limit: i64, mut dropped: impl FnMut(u32, &K)) {
-        while let Some(&Reverse((time, id, birth))) = self.deadlines.peek()
-            && time < limit
+    /// Drops rows that last held before `limit`.
+    pub fn expire(&mut self, limit: i64, mut dropped: impl FnMut(u32, &S::Key)) {
+        while let Some((key, times)) = self.entry(self.order.first)
+            && times.newest() < limit
         {
-            self.deadlines.pop();
-            let Some(Some(entry)) = self.entries.get(id as usize) else {
-                continue;
-            };
-            if entry.birth != birth {
-                continue;
+            let id = self.order.first;
+            dropped(id, key);
+            self.order.remove(&mut self.rows, id);
+            if let Some(entry) = self.rows.remove(id) {
+                self.more -= entry.times.bytes();
             }
-            let newest = entry.times.iter().map(|at| at.time).max().unwrap_or(time);
-            if newest >= limit {
-                self.deadlines.push(Reverse((newest, id, birth)));
-                continue;
-            }
-            self.remove(id, &mut dropped);
         }
     }
 
-    fn remove(&mut self, id: u32, dropped: &mut impl FnMut(u32, &K)) {
-        let Some(entry) = self.entries.get_mut(id as usize).and_then(Option::take) else {
-            return;
-        };
-        self.ids.remove(&entry.key);
-        self.free.push(id);
-        dropped(id, &entry.key);
-        // A table that was large once gives its memory back.
-        if self.ids.is_empty() && self.entries.len() > 1024 {
-            let births = self.births;
-            *self = Store {
-                births,
-                ..Store::default()
-            };
-        } else if self.ids.capacity() > 1024 && self.ids.len() * 8 < self.ids.capacity() {
-            self.ids.shrink_to(self.ids.len() * 2);
-        }
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.order = Ends::default();
+        self.more = 0;
     }
 
-    /// Takes every row out.
-    pub fn drain(&mut self) -> Vec<(K, Times)> {
-        let births = self.births;
-        let old = std::mem::replace(
-            self,
-            Store {
-                births,
-                ..Store::default()
-            },
-        );
-        old.entries
-            .into_iter()
-            .flatten()
-            .map(|entry| (entry.key, entry.times))
-            .collect()
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes() + self.more
+    }
+}
+
+/// A list of numbers that start nowhere.
+impl Linked for Vec<Links> {
+    fn links(&self, id: u32) -> Links {
+        self.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// Puts a row back with its points, joining those of an equal one.
-    pub fn restore(&mut self, key: &K, times: Times, floor: i64) {
-        let mut points = self.get::<K>(key).cloned().unwrap_or_default();
-        points.extend(times);
-        points.sort_by_key(|at| at.pos);
-        for at in points {
-            self.insert(key, at, floor);
+    fn links_mut(&mut self, id: u32) -> Option<&mut Links> {
+        match id {
+            NONE => None,
+            id => self.get_mut(id as usize),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::keyed::Flat;
+    use super::super::value::Val;
     use super::*;
 
     fn at(pos: i64, time: i64) -> At {
         At { pos, time }
     }
 
+    fn key(n: i64) -> [Val; 1] {
+        [Val::Int(n)]
+    }
+
+    fn points(times: &Times) -> Vec<At> {
+        times.iter().copied().collect()
+    }
+
     #[test]
     fn monotone_time_keeps_one_point_a_row() {
-        let mut store = Store::default();
+        let mut store = Store::new(Flat::new(1));
         for n in 0..100 {
-            store.insert(&"row", at(n, n), n);
+            store.insert(&key(7), at(n, n), n);
         }
-        assert_eq!(
-            store.get("row").map(|times| times.to_vec()),
-            Some(vec![at(99, 99)])
-        );
-        assert_eq!(store.deadlines.len(), 1);
+        assert_eq!(store.get(&key(7)).map(points), Some(vec![at(99, 99)]));
     }
 
     #[test]
     fn late_time_keeps_what_a_late_decision_needs() {
-        let mut times = Times::new();
         // Decisions may come at 90 or later.
-        note(&mut times, at(0, 80), 90);
-        note(&mut times, at(1, 95), 90);
-        note(&mut times, at(2, 100), 90);
-        note(&mut times, at(3, 85), 90);
-        assert_eq!(times.to_vec(), vec![at(1, 95), at(2, 100), at(3, 85)]);
+        let mut times = Times::new(at(0, 80));
+        times.note(at(1, 95), 90);
+        times.note(at(2, 100), 90);
+        times.note(at(3, 85), 90);
+        assert_eq!(points(&times), vec![at(1, 95), at(2, 100), at(3, 85)]);
     }
 
     #[test]
     fn expiry_drops_by_last_time_and_reuses_numbers() {
-        let mut store = Store::default();
-        store.insert(&1, at(0, 0), 0);
-        store.insert(&2, at(1, 1), 1);
-        store.insert(&1, at(2, 10), 10);
+        let mut store = Store::new(Flat::new(1));
+        store.insert(&key(1), at(0, 0), 0);
+        let (second, _) = store.insert(&key(2), at(1, 1), 1);
+        store.insert(&key(1), at(2, 10), 10);
         let mut gone = Vec::new();
-        store.expire(5, |_, key| gone.push(*key));
-        assert_eq!((gone, store.len()), (vec![2], 1));
-        store.insert(&3, at(3, 12), 12);
-        assert_eq!(store.entries.len(), 2);
+        store.expire(5, |_, key| gone.extend(key));
+        assert_eq!((gone, store.len()), (vec![Val::Int(2)], 1));
+        assert_eq!(store.insert(&key(3), at(3, 12), 12), (second, true));
         store.expire(11, |_, _| {});
-        assert_eq!(
-            store.iter().map(|(key, _)| *key).collect::<Vec<_>>(),
-            vec![3]
-        );
+        let left: Vec<&[Val]> = store.iter().map(|(key, _)| key).collect();
+        assert_eq!(left, [key(3)]);
     }
 }

@@ -1,20 +1,22 @@
 //! The rows of one cell: plain ones, whose columns all have values, with indexes; and open ones.
 
+use super::formula::CellDef;
+use super::index::{Index, Key};
+use super::keyed::Flat;
 use super::row::{Residual, Row, Slot, Sym};
+use super::saved::{SavedRow, SavedTable};
 use super::store::{At, Store, Times};
 use super::value::Val;
-use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use super::waiting::Waiting;
+use std::collections::BTreeSet;
 
-type Key = SmallVec<[Val; 4]>;
-
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table {
-    plain: Store<Arc<[Val]>>,
-    open: Store<Arc<Row>>,
-    /// For each set of columns by which a formula asks: their values to the plain rows.
-    indexes: Vec<(u64, HashMap<Key, HashSet<u32>>)>,
+    plain: Store<Flat>,
+    /// Few cells ever have any.
+    open: Option<Box<Waiting>>,
+    /// For each set of columns by which a formula asks.
+    indexes: Vec<Index>,
 }
 
 /// What a lookup meets: the values of the columns in order, or a row over the cell's slots.
@@ -24,55 +26,67 @@ pub(crate) enum Found<'t> {
 }
 
 impl Table {
-    pub fn new(masks: &BTreeSet<u64>) -> Table {
-        let indexes = masks.iter().map(|mask| (*mask, HashMap::new())).collect();
+    pub fn new(columns: usize, masks: &BTreeSet<u64>) -> Table {
         Table {
-            indexes,
-            ..Table::default()
+            plain: Store::new(Flat::new(columns)),
+            open: None,
+            indexes: masks.iter().map(|mask| Index::new(*mask)).collect(),
         }
     }
 
     /// Notes that a settled row over the cell's frame held.
     pub fn insert(&mut self, row: Row, columns: &[Slot], at: At, floor: i64) {
         match plain(&row, columns) {
-            Some(vals) => self.insert_plain(&Arc::from(vals.as_slice()), at, floor),
-            None => {
-                self.open
-                    .insert(&Arc::new(closed_names(row, columns)), at, floor);
+            Some(vals) => self.insert_plain(&vals, at, floor),
+            None => self.insert_open(&closed_names(row, columns), columns, at, floor),
+        }
+    }
+
+    pub fn insert_plain(&mut self, vals: &[Val], at: At, floor: i64) {
+        let (id, new) = self.plain.insert(vals, at, floor);
+        if new {
+            for index in &mut self.indexes {
+                index.insert(&self.plain, id, vals);
             }
         }
     }
 
-    fn insert_plain(&mut self, vals: &Arc<[Val]>, at: At, floor: i64) {
-        let (id, new) = self.plain.insert(vals, at, floor);
-        if new {
-            for (mask, index) in &mut self.indexes {
-                index.entry(select(vals, *mask)).or_default().insert(id);
-            }
-        }
+    fn insert_open(&mut self, row: &Row, columns: &[Slot], at: At, floor: i64) {
+        let open = &mut self.open;
+        let open = open.get_or_insert_with(|| Box::new(Waiting::new(columns)));
+        open.insert(row, at, floor);
+    }
+
+    fn open_rows(&self) -> impl Iterator<Item = (&Row, &Times)> {
+        self.open.iter().flat_map(|open| open.iter())
     }
 
     pub fn expire(&mut self, limit: i64) {
         let indexes = &mut self.indexes;
         self.plain.expire(limit, |id, vals| {
-            for (mask, index) in indexes.iter_mut() {
-                let key = select(vals, *mask);
-                if let Some(ids) = index.get_mut(&key) {
-                    ids.remove(&id);
-                    if ids.is_empty() {
-                        index.remove(&key);
-                    }
-                }
+            for index in indexes.iter_mut() {
+                index.remove(id, vals);
             }
         });
-        self.open.expire(limit, |_, _| {});
+        if let Some(open) = &mut self.open {
+            open.expire(limit);
+            if open.len() == 0 {
+                self.open = None;
+            }
+        }
     }
 
     pub fn oldest(&self) -> Option<i64> {
-        match (self.plain.oldest(), self.open.oldest()) {
+        let open = self.open.as_ref().and_then(|open| open.oldest());
+        match (self.plain.oldest(), open) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// The points of the row with these values, if it leaves nothing open.
+    pub fn times(&self, vals: &[Val]) -> Option<&Times> {
+        self.plain.get(vals)
     }
 
     /// Visits the rows that agree with the known columns, until told to stop. Where a column is `missing`
@@ -83,53 +97,55 @@ impl Table {
         missing: bool,
         mut visit: impl FnMut(Found<'t>) -> bool,
     ) -> bool {
+        if missing {
+            return self.find_open(known, visit);
+        }
         let mut mask = 0u64;
         for (at, val) in known.iter().enumerate().take(64) {
             if val.is_some() {
                 mask |= 1 << at;
             }
         }
-        if missing {
-            return self.find_open(visit);
-        }
-        if known.iter().all(Option::is_some) {
+        let mut plain = |found: Option<(&'t [Val], &'t Times)>| match found {
+            Some((vals, times)) => visit(Found::Plain(vals, times)),
+            None => false,
+        };
+        let stop = if known.iter().all(Option::is_some) {
             let key: Key = known.iter().flatten().copied().collect();
-            if let Some((vals, times)) = self.plain.get_key_value(key.as_slice())
-                && visit(Found::Plain(vals, times))
-            {
-                return true;
-            }
-        } else if let Some((_, index)) = self.indexes.iter().find(|(by, _)| *by == mask) {
+            plain(self.plain.find(&key))
+        } else if let Some(index) = self.indexes.iter().find(|index| index.mask == mask) {
             let key: Key = known.iter().flatten().copied().collect();
-            for id in index.get(&key).into_iter().flatten() {
-                if let Some((vals, times)) = self.plain.entry(*id)
-                    && visit(Found::Plain(vals, times))
-                {
-                    return true;
-                }
-            }
+            index
+                .find(&self.plain, &key)
+                .any(|id| plain(self.plain.entry(id)))
         } else {
-            for (vals, times) in self.plain.iter() {
-                let fits = vals
-                    .iter()
-                    .zip(known)
-                    .all(|(val, k)| k.is_none_or(|k| k == *val));
-                if fits && visit(Found::Plain(vals, times)) {
-                    return true;
-                }
-            }
-        }
-        self.find_open(visit)
+            self.plain.iter().any(|(vals, times)| {
+                let mut pairs = vals.iter().zip(known);
+                pairs.all(|(val, k)| k.is_none_or(|k| k == *val)) && plain(Some((vals, times)))
+            })
+        };
+        stop || self.find_open(known, visit)
     }
 
-    fn find_open<'t>(&'t self, mut visit: impl FnMut(Found<'t>) -> bool) -> bool {
+    fn find_open<'t>(
+        &'t self,
+        known: &[Option<Val>],
+        mut visit: impl FnMut(Found<'t>) -> bool,
+    ) -> bool {
         self.open
-            .iter()
-            .any(|(row, times)| visit(Found::Open(row, times)))
+            .as_ref()
+            .is_some_and(|open| open.find(known, |row, times| visit(Found::Open(row, times))))
     }
 
     pub fn len(&self) -> usize {
-        self.plain.len() + self.open.len()
+        self.plain.len() + self.open.as_ref().map_or(0, |open| open.len())
+    }
+
+    pub fn bytes(&self) -> usize {
+        let indexes = self.indexes.iter().map(Index::bytes);
+        let open = self.open.iter();
+        let open = open.map(|open| size_of::<Waiting>() + open.bytes());
+        self.plain.bytes() + open.sum::<usize>() + indexes.sum::<usize>()
     }
 
     /// Gives each row with its points to `change`, which says what becomes of it.
@@ -140,46 +156,67 @@ impl Table {
         floor: i64,
         mut change: impl FnMut(Row) -> Option<Row>,
     ) {
-        let plain_rows = self.plain.drain();
-        let open_rows = self.open.drain();
-        for (_, index) in &mut self.indexes {
-            index.clear();
-        }
-        let rows = plain_rows
-            .into_iter()
-            .map(|(vals, times)| (row_of(&vals, columns, width), times))
-            .chain(
-                open_rows
-                    .into_iter()
-                    .map(|(row, times)| (row.as_ref().clone(), times)),
-            );
+        let plain = self.plain.iter();
+        let open = self.open_rows();
+        let rows: Vec<(Row, Times)> = plain
+            .map(|(vals, times)| (row_of(vals, columns, width), times.clone()))
+            .chain(open.map(|(row, times)| (row.clone(), times.clone())))
+            .collect();
+        self.plain.clear();
+        self.open = None;
+        self.indexes.iter_mut().for_each(Index::clear);
+        // Rows that have become equal are joined in the order of their points.
+        let mut points = Vec::with_capacity(rows.len());
         for (row, times) in rows {
-            let Some(row) = change(row) else { continue };
-            match plain(&row, columns) {
-                Some(vals) => {
-                    let vals: Arc<[Val]> = Arc::from(vals.as_slice());
-                    let mut points = self.plain.get(&*vals).cloned().unwrap_or_default();
-                    points.extend(times);
-                    points.sort_by_key(|at| at.pos);
-                    for at in points {
-                        self.insert_plain(&vals, at, floor);
-                    }
-                }
-                None => {
-                    self.open
-                        .restore(&Arc::new(closed_names(row, columns)), times, floor);
-                }
+            if let Some(row) = change(row) {
+                points.extend(times.iter().map(|at| (row.clone(), *at)));
             }
         }
+        points.sort_by_key(|(_, at)| at.pos);
+        for (row, at) in points {
+            self.insert(row, columns, at, floor);
+        }
+    }
+
+    pub fn saved(&self) -> SavedTable {
+        let plain = self.plain.iter();
+        let open = self.open_rows();
+        SavedTable {
+            plain: plain
+                .map(|(vals, times)| (vals.to_vec(), times.iter().copied().collect()))
+                .collect(),
+            open: open
+                .map(|(row, times)| (SavedRow::of(row), times.iter().copied().collect()))
+                .collect(),
+        }
+    }
+
+    /// Takes saved rows in. Nothing, where they do not fit.
+    pub fn restore(&mut self, saved: SavedTable, def: &CellDef) -> Option<()> {
+        for (vals, times) in saved.plain {
+            if vals.len() != def.columns.len() {
+                return None;
+            }
+            for at in times {
+                self.insert_plain(&vals, at, i64::MIN);
+            }
+        }
+        for (row, times) in saved.open {
+            let row = row.read(def.width)?;
+            for at in times {
+                self.insert_open(&row, &def.columns, at, i64::MIN);
+            }
+        }
+        Some(())
     }
 
     pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
         for (vals, _) in self.plain.iter() {
-            for val in vals.iter() {
+            for val in vals {
                 seen(*val);
             }
         }
-        for (row, _) in self.open.iter() {
+        for (row, _) in self.open_rows() {
             row_vals(row, seen);
         }
     }
@@ -209,7 +246,7 @@ fn plain(row: &Row, columns: &[Slot]) -> Option<Key> {
 }
 
 /// The row with what its slots stand for written out, and nothing of slots the outside cannot see.
-fn closed_names(row: Row, columns: &[Slot]) -> Row {
+pub(crate) fn closed_names(row: Row, columns: &[Slot]) -> Row {
     let mut closed = Row::unknown(row.vals.len());
     for column in columns {
         let sym = match row.view(*column) {
@@ -220,12 +257,4 @@ fn closed_names(row: Row, columns: &[Slot]) -> Row {
     }
     closed.residual = row.residual.resolve(&row);
     closed
-}
-
-fn select(vals: &[Val], mask: u64) -> Key {
-    let chosen = vals
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| *at < 64 && mask & (1 << at) != 0);
-    chosen.map(|(_, val)| *val).collect()
 }

@@ -2,14 +2,26 @@
 //!
 //! Numbers stay numbers; strings, entities, arrays and objects are interned. A decimal is kept scaled, so
 //! `1.5` and `1.50` are one value. What no row holds any more is released by [`Interner::sweep`], which the
-//! monitor runs each time the table has doubled: memory follows what is live, at constant amortised cost.
+//! monitor runs each time the table has grown by half: memory follows what is live, at constant amortised cost.
+//!
+//! This is the one place where text that an agent chooses is hashed, with a key drawn for each process;
+//! everything behind it hashes numbers.
 
+mod saved;
+mod size;
+
+pub(crate) use size::text_bytes;
+
+use super::keyed::grow;
 use crate::value::{EntityUid, Value};
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use smol_str::SmolStr;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, Hasher};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Val {
     Null,
     Bool(bool),
@@ -19,14 +31,96 @@ pub(crate) enum Val {
     Ref(u32),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Stored {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Stored {
     Str(SmolStr),
     /// A decimal that is not well-formed equals only the same text.
     BadDecimal(SmolStr),
-    Entity(EntityUid),
+    /// Twice as large as the rest, so apart.
+    Entity(Box<EntityUid>),
     Array(Vec<Val>),
     Object(Vec<(SmolStr, Val)>),
+}
+
+/// What is stored, seen before it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key<'k> {
+    Str(&'k SmolStr),
+    BadDecimal(&'k SmolStr),
+    Entity(&'k EntityUid),
+    Array(&'k [Val]),
+    Object(&'k [(SmolStr, Val)]),
+}
+
+impl Stored {
+    fn key(&self) -> Key<'_> {
+        match self {
+            Stored::Str(text) => Key::Str(text),
+            Stored::BadDecimal(text) => Key::BadDecimal(text),
+            Stored::Entity(uid) => Key::Entity(uid),
+            Stored::Array(items) => Key::Array(items),
+            Stored::Object(fields) => Key::Object(fields),
+        }
+    }
+}
+
+impl Key<'_> {
+    fn stored(self) -> Stored {
+        match self {
+            Key::Str(text) => Stored::Str(text.clone()),
+            Key::BadDecimal(text) => Stored::BadDecimal(text.clone()),
+            Key::Entity(uid) => Stored::Entity(Box::new(uid.clone())),
+            Key::Array(items) => Stored::Array(items.to_vec()),
+            Key::Object(fields) => Stored::Object(fields.to_vec()),
+        }
+    }
+}
+
+/// Something that gives values their numbers.
+pub(crate) trait Values {
+    /// The number of what this is, now if it had none.
+    fn keep(&mut self, key: Key<'_>) -> Val;
+
+    fn value(&mut self, value: &Value) -> Val {
+        match value {
+            Value::Null => Val::Null,
+            Value::Bool(b) => Val::Bool(*b),
+            Value::Int(n) => Val::Int(*n),
+            Value::String(text) => self.string(text),
+            Value::Decimal(text) => self.decimal(text),
+            Value::Entity(uid) => self.entity(uid),
+            Value::Array(items) => {
+                let items: SmallVec<[Val; 8]> = items.iter().map(|item| self.value(item)).collect();
+                self.keep(Key::Array(&items))
+            }
+            Value::Object(fields) => {
+                let fields: Vec<(SmolStr, Val)> = fields
+                    .iter()
+                    .map(|(name, value)| (name.clone(), self.value(value)))
+                    .collect();
+                self.keep(Key::Object(&fields))
+            }
+        }
+    }
+
+    fn string(&mut self, text: &SmolStr) -> Val {
+        self.keep(Key::Str(text))
+    }
+
+    fn entity(&mut self, uid: &EntityUid) -> Val {
+        self.keep(Key::Entity(uid))
+    }
+
+    fn decimal(&mut self, text: &SmolStr) -> Val {
+        match parse_decimal(text) {
+            Some(scaled) => Val::Decimal(scaled),
+            None => self.keep(Key::BadDecimal(text)),
+        }
+    }
+
+    fn array(&mut self, items: &[Val]) -> Val {
+        self.keep(Key::Array(items))
+    }
 }
 
 /// Below this many values a sweep is not worth its time.
@@ -34,73 +128,57 @@ const SMALL: usize = 4096;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interner {
-    values: Vec<Option<Arc<Stored>>>,
-    ids: HashMap<Arc<Stored>, u32>,
+    values: Vec<Option<Stored>>,
+    ids: HashTable<u32>,
+    hasher: RandomState,
     free: Vec<u32>,
     /// The constants of the policy come first and stay.
     pinned: usize,
     sweep_at: usize,
 }
 
-impl Interner {
-    pub fn value(&mut self, value: &Value) -> Val {
-        match value {
-            Value::Null => Val::Null,
-            Value::Bool(b) => Val::Bool(*b),
-            Value::Int(n) => Val::Int(*n),
-            Value::String(s) => self.store(Stored::Str(s.clone())),
-            Value::Decimal(text) => self.decimal(text),
-            Value::Entity(uid) => self.entity(uid),
-            Value::Array(items) => {
-                let items = items.iter().map(|item| self.value(item)).collect();
-                self.store(Stored::Array(items))
-            }
-            Value::Object(fields) => {
-                let fields = fields
-                    .iter()
-                    .map(|(name, value)| (name.clone(), self.value(value)))
-                    .collect();
-                self.store(Stored::Object(fields))
-            }
-        }
-    }
-
-    pub fn string(&mut self, text: &SmolStr) -> Val {
-        self.store(Stored::Str(text.clone()))
-    }
-
-    pub fn entity(&mut self, uid: &EntityUid) -> Val {
-        self.store(Stored::Entity(uid.clone()))
-    }
-
-    pub fn decimal(&mut self, text: &SmolStr) -> Val {
-        match parse_decimal(text) {
-            Some(scaled) => Val::Decimal(scaled),
-            None => self.store(Stored::BadDecimal(text.clone())),
-        }
-    }
-
-    pub fn array(&mut self, items: Vec<Val>) -> Val {
-        self.store(Stored::Array(items))
-    }
-
-    fn store(&mut self, stored: Stored) -> Val {
-        if let Some(&id) = self.ids.get(&stored) {
+impl Values for Interner {
+    fn keep(&mut self, key: Key<'_>) -> Val {
+        let hash = hash(&self.hasher, key);
+        if let Some(id) = self.find(hash, key) {
             return Val::Ref(id);
         }
-        let stored = Arc::new(stored);
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
+                grow(&mut self.values, 1);
                 self.values.push(None);
                 u32::try_from(self.values.len() - 1).unwrap_or(u32::MAX)
             }
         };
         if let Some(place) = self.values.get_mut(id as usize) {
-            *place = Some(Arc::clone(&stored));
+            *place = Some(key.stored());
         }
-        self.ids.insert(stored, id);
+        let (values, hasher) = (&self.values, &self.hasher);
+        self.ids
+            .insert_unique(hash, id, |id| hash_of(values, hasher, *id));
         Val::Ref(id)
+    }
+}
+
+fn hash(hasher: &RandomState, key: Key<'_>) -> u64 {
+    let mut state = hasher.build_hasher();
+    key.hash(&mut state);
+    state.finish()
+}
+
+fn hash_of(values: &[Option<Stored>], hasher: &RandomState, id: u32) -> u64 {
+    let stored = values.get(id as usize).and_then(Option::as_ref);
+    stored.map_or(0, |stored| hash(hasher, stored.key()))
+}
+
+impl Interner {
+    fn find(&self, hash: u64, key: Key<'_>) -> Option<u32> {
+        let is = |id: &u32| match self.values.get(*id as usize) {
+            Some(Some(stored)) => stored.key() == key,
+            _ => false,
+        };
+        self.ids.find(hash, is).copied()
     }
 
     /// Keeps everything stored so far for good.
@@ -128,25 +206,60 @@ impl Interner {
             if std::mem::replace(mark, true) {
                 continue;
             }
-            match self.values.get(id as usize).and_then(Option::as_deref) {
+            match self.values.get(id as usize).and_then(Option::as_ref) {
                 Some(Stored::Array(items)) => work.extend(items),
                 Some(Stored::Object(fields)) => work.extend(fields.iter().map(|(_, v)| *v)),
                 _ => {}
             }
         }
-        let places = self
-            .values
-            .iter_mut()
-            .zip(marked)
-            .enumerate()
-            .skip(self.pinned);
-        for (id, (place, marked)) in places {
-            if !marked && let Some(stored) = place.take() {
-                self.ids.remove(&stored);
-                self.free.push(u32::try_from(id).unwrap_or(u32::MAX));
+        let gone = |id: &usize| {
+            let live = marked.get(*id).copied().unwrap_or(true);
+            !live && matches!(self.values.get(*id), Some(Some(_)))
+        };
+        let gone: Vec<usize> = (self.pinned..self.values.len()).filter(gone).collect();
+        for id in gone {
+            let number = u32::try_from(id).unwrap_or(u32::MAX);
+            let hash = hash_of(&self.values, &self.hasher, number);
+            if let Ok(place) = self.ids.find_entry(hash, |id| *id == number) {
+                place.remove();
             }
+            if let Some(place) = self.values.get_mut(id) {
+                *place = None;
+            }
+            self.free.push(number);
         }
-        self.sweep_at = self.ids.len().saturating_mul(2);
+        self.sweep_at = self.ids.len().saturating_mul(3) / 2;
+    }
+}
+
+/// More values over those of an interner, which stays as it is: for questions about a history.
+#[derive(Debug)]
+pub(crate) struct Overlay<'i> {
+    base: &'i Interner,
+    more: Interner,
+}
+
+impl<'i> Overlay<'i> {
+    pub fn new(base: &'i Interner) -> Overlay<'i> {
+        Overlay {
+            base,
+            more: Interner::default(),
+        }
+    }
+}
+
+impl Values for Overlay<'_> {
+    fn keep(&mut self, key: Key<'_>) -> Val {
+        if let Some(id) = self.base.find(hash(&self.base.hasher, key), key) {
+            return Val::Ref(id);
+        }
+        match self.more.keep(key) {
+            Val::Ref(id) => {
+                let first = u32::try_from(self.base.values.len()).unwrap_or(u32::MAX);
+                Val::Ref(first.saturating_add(id))
+            }
+            other => other,
+        }
     }
 }
 
@@ -213,16 +326,31 @@ mod tests {
         let constant = values.string(&"constant".into());
         values.pin();
         let element = values.string(&"element".into());
-        let held = values.array(vec![element]);
+        let held = values.array(&[element]);
         for n in 0..100 {
             values.string(&SmolStr::new(format!("gone {n}")));
         }
         values.sweep(vec![held]);
         assert_eq!(values.len(), 3);
         assert_eq!(values.string(&"constant".into()), constant);
-        assert_eq!(values.array(vec![element]), held);
+        assert_eq!(values.array(&[element]), held);
         let before = values.values.len();
         values.string(&"new".into());
         assert_eq!(values.values.len(), before);
+    }
+
+    #[test]
+    fn an_overlay_adds_values_of_its_own_and_leaves_the_rest() {
+        let mut values = Interner::default();
+        let known = values.string(&"known".into());
+        let mut over = Overlay::new(&values);
+        assert_eq!(over.string(&"known".into()), known);
+        let new = over.string(&"new".into());
+        assert_ne!(new, known);
+        assert_eq!(over.string(&"new".into()), new);
+        let pair = over.array(&[known, new]);
+        assert_eq!(over.array(&[known, new]), pair);
+        assert_ne!(over.array(&[new, known]), pair);
+        assert_eq!(values.len(), 1);
     }
 }

@@ -1,13 +1,14 @@
 //! Counts and sums over a window, per key, without looking at the rows again.
 
-use super::cell::key_of;
 use super::formula::CellDef;
-use super::row::{Row, Slot, clamp};
-use super::store::{At, Times, in_window, note};
+use super::keyed::{Ends, Flat, Keyed, Linked, Links, NONE, grow};
+use super::row::{Slot, clamp};
+use super::saved::{SavedCount, SavedKey};
+use super::store::{At, Times, in_window};
 use super::value::Val;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::BinaryHeap;
+use std::mem::size_of;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
@@ -15,24 +16,80 @@ pub(crate) struct Counts {
     pub keyed: Vec<Slot>,
     counted: Vec<Slot>,
     sum: Option<usize>,
-    by_time_point: bool,
-    keys: HashMap<Arc<[Val]>, Count>,
-    deadlines: BinaryHeap<Reverse<(i64, Arc<[Val]>)>>,
+    keys: Keyed<Flat, Count>,
+    items: Items,
+    /// When each key has something to drop: one entry a key.
+    deadlines: BinaryHeap<Reverse<(i64, u32)>>,
+}
+
+/// What the windows of all keys hold.
+#[derive(Clone, Debug)]
+enum Items {
+    /// Each event is a row of its own.
+    Points { points: Vec<Point>, free: u32 },
+    /// Equal rows are one: found by the key and the values counted.
+    Rows(Keyed<Flat, Counted>),
+}
+
+/// The window of one key: its items by their (latest) stamp.
+#[derive(Clone, Debug, Default)]
+struct Count {
+    ends: Ends,
+    len: u32,
+    total: i128,
 }
 
 #[derive(Clone, Debug)]
-enum Count {
-    /// Each event is a row of its own: stamp and summand, by stamp.
-    Points {
-        queue: VecDeque<(i64, i64)>,
-        total: i128,
-    },
-    /// Equal rows are one: a row to its points, and the rows by their latest stamp.
-    Rows {
-        rows: HashMap<Arc<[Val]>, Times>,
-        order: BTreeSet<(i64, Arc<[Val]>)>,
-        total: i128,
-    },
+struct Point {
+    time: i64,
+    summand: i64,
+    links: Links,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    times: Times,
+    links: Links,
+}
+
+impl Linked for Items {
+    fn links(&self, id: u32) -> Links {
+        let links = match self {
+            Items::Points { points, .. } => points.get(id as usize).map(|point| point.links),
+            Items::Rows(rows) => rows.get(id).map(|row| row.links),
+        };
+        links.unwrap_or_default()
+    }
+
+    fn links_mut(&mut self, id: u32) -> Option<&mut Links> {
+        match self {
+            Items::Points { points, .. } => {
+                points.get_mut(id as usize).map(|point| &mut point.links)
+            }
+            Items::Rows(rows) => rows.get_mut(id).map(|row| &mut row.links),
+        }
+    }
+}
+
+impl Items {
+    /// The latest stamp of an item.
+    fn stamp(&self, id: u32) -> Option<i64> {
+        match self {
+            Items::Points { points, .. } => Some(points.get(id as usize)?.time),
+            Items::Rows(rows) => Some(rows.get(id)?.times.newest()),
+        }
+    }
+
+    fn in_window(&self, id: u32, now: i64, window: i64) -> bool {
+        match self {
+            Items::Points { points, .. } => points
+                .get(id as usize)
+                .is_some_and(|point| in_window(point.time, now, window)),
+            Items::Rows(rows) => rows
+                .get(id)
+                .is_some_and(|row| row.times.iter().any(|at| in_window(at.time, now, window))),
+        }
+    }
 }
 
 impl Counts {
@@ -42,164 +99,228 @@ impl Counts {
             .iter()
             .copied()
             .filter(|column| !counted.contains(column));
+        let keyed: Vec<Slot> = keyed.collect();
+        let width = keyed.len() + counted.len();
         Counts {
-            keyed: keyed.collect(),
+            keys: Keyed::new(Flat::new(keyed.len())),
+            keyed,
             counted: counted.to_vec(),
             sum,
-            by_time_point,
-            keys: HashMap::new(),
+            items: if by_time_point {
+                Items::Points {
+                    points: Vec::new(),
+                    free: NONE,
+                }
+            } else {
+                Items::Rows(Keyed::new(Flat::new(width)))
+            },
             deadlines: BinaryHeap::new(),
         }
     }
 
-    pub fn insert(&mut self, row: &Row, at: At, floor: i64) {
-        let (Some(key), Some(counted)) = (key_of(row, &self.keyed), key_of(row, &self.counted))
-        else {
-            return;
-        };
-        let summand = self.summand(&counted);
-        let deadlines = &mut self.deadlines;
-        let by_time_point = self.by_time_point;
-        let count = self.keys.entry(key).or_insert_with_key(|key| {
-            deadlines.push(Reverse((at.time, Arc::clone(key))));
-            if by_time_point {
-                Count::Points {
-                    queue: VecDeque::new(),
-                    total: 0,
-                }
-            } else {
-                Count::Rows {
-                    rows: HashMap::new(),
-                    order: BTreeSet::new(),
-                    total: 0,
-                }
+    /// The columns of a row as it is taken in: those that select, then those counted.
+    pub fn columns(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.keyed.iter().chain(&self.counted).copied()
+    }
+
+    pub fn insert(&mut self, vals: &[Val], at: At, floor: i64) {
+        match self.items {
+            Items::Points { .. } => {
+                let summand = self.summand(vals);
+                let key = vals.get(..self.keyed.len()).unwrap_or(&[]);
+                self.insert_point(key, at.time, summand);
             }
-        });
-        match count {
-            Count::Points { queue, total } => {
-                let place = match queue.back() {
-                    Some((last, _)) if *last > at.time => {
-                        queue.partition_point(|(time, _)| *time <= at.time)
-                    }
-                    _ => queue.len(),
-                };
-                queue.insert(place, (at.time, summand));
-                *total += i128::from(summand);
-            }
-            Count::Rows { rows, order, total } => {
-                let times = rows.entry(Arc::clone(&counted)).or_default();
-                match newest(times) {
-                    Some(before) => {
-                        order.remove(&(before, Arc::clone(&counted)));
-                    }
-                    None => *total += i128::from(summand),
-                }
-                note(times, at, floor);
-                order.insert((newest(times).unwrap_or(at.time), counted));
-            }
+            Items::Rows(_) => self.insert_row(vals, at, floor),
         }
     }
 
-    fn summand(&self, counted: &[Val]) -> i64 {
-        match self.sum.and_then(|column| counted.get(column)) {
+    fn insert_point(&mut self, key: &[Val], time: i64, summand: i64) {
+        let Items::Points { points, free } = &mut self.items else {
+            return;
+        };
+        let point = Point {
+            time,
+            summand,
+            links: Links::default(),
+        };
+        let id = *free;
+        let id = match points.get_mut(id as usize) {
+            Some(place) => {
+                *free = place.links.next;
+                *place = point;
+                id
+            }
+            None => {
+                grow(points, 1);
+                points.push(point);
+                u32::try_from(points.len() - 1).unwrap_or(NONE)
+            }
+        };
+        self.link(key, id, time, i128::from(summand));
+    }
+
+    fn insert_row(&mut self, vals: &[Val], at: At, floor: i64) {
+        let summand = i128::from(self.summand(vals));
+        let (key, _) = vals.split_at_checked(self.keyed.len()).unwrap_or_default();
+        let Items::Rows(rows) = &mut self.items else {
+            return;
+        };
+        let Some(id) = rows.find(vals) else {
+            let counted = Counted {
+                times: Times::new(at),
+                links: Links::default(),
+            };
+            let id = rows.insert(vals, counted);
+            return self.link(key, id, at.time, summand);
+        };
+        let Some(row) = rows.get_mut(id) else { return };
+        row.times.note(at, floor);
+        let newest = row.times.newest();
+        if let Some(count) = self.keys.find(key).and_then(|key| self.keys.get_mut(key)) {
+            count.ends.remove(&mut self.items, id);
+            count.place(&mut self.items, id, newest);
+        }
+    }
+
+    /// Puts an item into the window of its key.
+    fn link(&mut self, key: &[Val], id: u32, time: i64, summand: i128) {
+        let number = match self.keys.find(key) {
+            Some(number) => number,
+            None => {
+                let number = self.keys.insert(key, Count::default());
+                self.deadlines.push(Reverse((time, number)));
+                number
+            }
+        };
+        if let Some(count) = self.keys.get_mut(number) {
+            count.place(&mut self.items, id, time);
+            count.len += 1;
+            count.total += summand;
+        }
+    }
+
+    fn summand(&self, vals: &[Val]) -> i64 {
+        let column = self
+            .sum
+            .and_then(|column| self.keyed.len().checked_add(column));
+        match column.and_then(|column| vals.get(column)) {
             Some(Val::Int(n)) => *n,
             _ => 0,
         }
     }
 
-    /// The count or sum of a key in the window that ends at `now`.
+    fn summand_of(&self, id: u32) -> i128 {
+        i128::from(match &self.items {
+            Items::Points { points, .. } => {
+                points.get(id as usize).map_or(0, |point| point.summand)
+            }
+            Items::Rows(rows) => rows.key(id).map_or(0, |vals| self.summand(vals)),
+        })
+    }
+
+    /// The count or sum of a key in the window that ends at `now`. Only where stamps step back is something
+    /// held that the window does not reach, and taken off again here.
     pub fn value(&self, key: &[Val], now: i64, window: i64) -> i64 {
+        let count = self.keys.find(key).and_then(|id| self.keys.get(id));
+        let Some(count) = count else { return 0 };
+        let (mut len, mut total) = (i64::from(count.len), count.total);
         let start = now.saturating_sub(window);
-        let (count, total) = match self.keys.get(key) {
-            None => (0, 0),
-            Some(Count::Points { queue, total }) => {
-                let from = queue.partition_point(|(time, _)| *time < start);
-                let to = queue.partition_point(|(time, _)| *time <= now);
-                if from == 0 && to == queue.len() {
-                    (to, *total)
-                } else {
-                    let inside = queue.range(from..to.max(from));
-                    (inside.len(), inside.map(|(_, n)| i128::from(*n)).sum())
-                }
-            }
-            Some(Count::Rows { rows, order, total }) => {
-                let whole = order.first().is_none_or(|(time, _)| *time >= start)
-                    && order.last().is_none_or(|(time, _)| *time <= now);
-                if whole {
-                    (rows.len(), *total)
-                } else {
-                    let inside = rows.iter().filter(|(_, times)| {
-                        times.iter().any(|at| in_window(at.time, now, window))
-                    });
-                    inside.fold((0, 0), |(count, total), (row, _)| {
-                        (count + 1, total + i128::from(self.summand(row)))
-                    })
-                }
-            }
+        let mut leave = |id: u32| {
+            len -= 1;
+            total -= self.summand_of(id);
         };
+        let mut at = count.ends.first;
+        while let Some(stamp) = self.items.stamp(at)
+            && stamp < start
+        {
+            leave(at);
+            at = self.items.links(at).next;
+        }
+        let mut at = count.ends.last;
+        while let Some(stamp) = self.items.stamp(at)
+            && stamp > now
+        {
+            if !self.items.in_window(at, now, window) {
+                leave(at);
+            }
+            at = self.items.links(at).prev;
+        }
         match self.sum {
-            None => i64::try_from(count).unwrap_or(i64::MAX),
+            None => len,
             Some(_) => clamp(total),
         }
     }
 
     /// The stamps of what the window of this key holds now, oldest first.
     pub fn times(&self, key: &[Val], now: i64, window: i64) -> Vec<i64> {
-        let inside = |time: &i64| in_window(*time, now, window);
-        match self.keys.get(key) {
-            None => Vec::new(),
-            Some(Count::Points { queue, .. }) => {
-                queue.iter().map(|(time, _)| *time).filter(inside).collect()
+        let count = self.keys.find(key).and_then(|id| self.keys.get(id));
+        let mut at = count.map_or(NONE, |count| count.ends.first);
+        let mut times = Vec::new();
+        while let Some(stamp) = self.items.stamp(at) {
+            if in_window(stamp, now, window) {
+                times.push(stamp);
             }
-            Some(Count::Rows { order, .. }) => {
-                order.iter().map(|(time, _)| *time).filter(inside).collect()
+            at = self.items.links(at).next;
+        }
+        times
+    }
+
+    pub fn expire(&mut self, limit: i64) {
+        while let Some(&Reverse((time, key))) = self.deadlines.peek()
+            && time < limit
+        {
+            self.deadlines.pop();
+            let Some(count) = self.keys.get(key) else {
+                continue;
+            };
+            let mut count = count.clone();
+            while let Some(stamp) = self.items.stamp(count.ends.first)
+                && stamp < limit
+            {
+                let id = count.ends.first;
+                count.len = count.len.saturating_sub(1);
+                count.total -= self.summand_of(id);
+                count.ends.remove(&mut self.items, id);
+                self.drop_item(id);
+            }
+            match self.items.stamp(count.ends.first) {
+                Some(next) => {
+                    self.deadlines.push(Reverse((next, key)));
+                    if let Some(place) = self.keys.get_mut(key) {
+                        *place = count;
+                    }
+                }
+                None => {
+                    self.keys.remove(key);
+                    self.give_back();
+                }
             }
         }
     }
 
-    pub fn expire(&mut self, limit: i64) {
-        while let Some(Reverse((time, key))) = self.deadlines.peek()
-            && *time < limit
-        {
-            let key = Arc::clone(key);
-            self.deadlines.pop();
-            let Some(count) = self.keys.get_mut(&key) else {
-                continue;
-            };
-            let next = match count {
-                Count::Points { queue, total } => {
-                    while let Some((time, summand)) = queue.front().copied()
-                        && time < limit
-                    {
-                        queue.pop_front();
-                        *total -= i128::from(summand);
-                    }
-                    if queue.len() * 4 < queue.capacity() && queue.capacity() > 64 {
-                        queue.shrink_to(queue.len() * 2);
-                    }
-                    queue.front().map(|(time, _)| *time)
-                }
-                Count::Rows { rows, order, total } => {
-                    while let Some((time, _)) = order.first()
-                        && *time < limit
-                    {
-                        let Some((_, row)) = order.pop_first() else {
-                            break;
-                        };
-                        rows.remove(&row);
-                        if let Some(Val::Int(n)) = self.sum.and_then(|column| row.get(column)) {
-                            *total -= i128::from(*n);
-                        }
-                    }
-                    order.first().map(|(time, _)| *time)
-                }
-            };
-            match next {
-                Some(time) => self.deadlines.push(Reverse((time, key))),
-                None => {
-                    self.keys.remove(&key);
+    fn drop_item(&mut self, id: u32) {
+        match &mut self.items {
+            Items::Points { points, free } => {
+                if let Some(point) = points.get_mut(id as usize) {
+                    point.links.next = *free;
+                    *free = id;
                 }
             }
+            Items::Rows(rows) => {
+                rows.remove(id);
+            }
+        }
+    }
+
+    /// An empty window that was large once gives its memory back.
+    fn give_back(&mut self) {
+        if self.keys.len() > 0 {
+            return;
+        }
+        self.deadlines = BinaryHeap::new();
+        if let Items::Points { points, free } = &mut self.items {
+            *points = Vec::new();
+            *free = NONE;
         }
     }
 
@@ -208,25 +329,102 @@ impl Counts {
     }
 
     pub fn len(&self) -> usize {
-        let held = |count: &Count| match count {
-            Count::Points { queue, .. } => queue.len(),
-            Count::Rows { rows, .. } => rows.len(),
+        let counts = self.keys.ids().filter_map(|id| self.keys.get(id));
+        counts.map(|count| count.len as usize).sum()
+    }
+
+    pub fn bytes(&self) -> usize {
+        let items = match &self.items {
+            Items::Points { points, .. } => points.capacity() * size_of::<Point>(),
+            Items::Rows(rows) => {
+                let counted = rows.ids().filter_map(|id| rows.get(id));
+                rows.bytes() + counted.map(|row| row.times.bytes()).sum::<usize>()
+            }
         };
-        self.keys.values().map(held).sum()
+        items + self.keys.bytes() + self.deadlines.capacity() * size_of::<Reverse<(i64, u32)>>()
+    }
+
+    pub fn saved(&self) -> Vec<(SavedKey, SavedCount)> {
+        let mut saved = Vec::with_capacity(self.keys.len());
+        for id in self.keys.ids() {
+            let (Some(key), Some(count)) = (self.keys.key(id), self.keys.get(id)) else {
+                continue;
+            };
+            let mut at = count.ends.first;
+            let items = std::iter::from_fn(|| {
+                let found = at;
+                at = self.items.links(at).next;
+                (found != NONE).then_some(found)
+            });
+            let items = match &self.items {
+                Items::Points { points, .. } => {
+                    let points = items.filter_map(|id| points.get(id as usize));
+                    SavedCount::Points(points.map(|point| (point.time, point.summand)).collect())
+                }
+                Items::Rows(rows) => {
+                    let rows = items.filter_map(|id| Some((rows.key(id)?, rows.get(id)?)));
+                    let rows = rows.map(|(vals, row)| {
+                        let counted = vals.iter().skip(self.keyed.len()).copied();
+                        (counted.collect(), row.times.iter().copied().collect())
+                    });
+                    SavedCount::Rows(rows.collect())
+                }
+            };
+            saved.push((key.to_vec(), items));
+        }
+        saved
+    }
+
+    /// Takes saved counts in. Nothing, where they do not fit.
+    pub fn restore(&mut self, saved: Vec<(SavedKey, SavedCount)>) -> Option<()> {
+        for (key, count) in saved {
+            if key.len() != self.keyed.len() {
+                return None;
+            }
+            match (count, &self.items) {
+                (SavedCount::Points(points), Items::Points { .. }) => {
+                    for (time, summand) in points {
+                        self.insert_point(&key, time, summand);
+                    }
+                }
+                (SavedCount::Rows(rows), Items::Rows(_)) => {
+                    for (counted, times) in rows {
+                        if counted.len() != self.counted.len() {
+                            return None;
+                        }
+                        let vals = [key.as_slice(), &counted].concat();
+                        for at in times {
+                            self.insert_row(&vals, at, i64::MIN);
+                        }
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(())
     }
 
     pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
-        for (key, count) in &self.keys {
+        for key in self.keys.ids().filter_map(|id| self.keys.key(id)) {
             key.iter().for_each(|val| seen(*val));
-            if let Count::Rows { rows, .. } = count {
-                rows.keys()
-                    .flat_map(|row| row.iter())
-                    .for_each(|val| seen(*val));
+        }
+        if let Items::Rows(rows) = &self.items {
+            for vals in rows.ids().filter_map(|id| rows.key(id)) {
+                vals.iter().for_each(|val| seen(*val));
             }
         }
     }
 }
 
-fn newest(times: &Times) -> Option<i64> {
-    times.iter().map(|at| at.time).max()
+impl Count {
+    /// Links an item in behind those stamped no later.
+    fn place(&mut self, items: &mut Items, id: u32, time: i64) {
+        let mut before = self.ends.last;
+        while let Some(stamp) = items.stamp(before)
+            && stamp > time
+        {
+            before = items.links(before).prev;
+        }
+        self.ends.insert_after(items, before, id);
+    }
 }

@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
 use dogwood_compiler::compile::{CheckedRule, Source};
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
-use dogwood_compiler::explain::explain;
+use dogwood_compiler::explain::graph::Graph;
+use dogwood_compiler::explain::{NamedRule, cost, explain};
 use dogwood_compiler::grammar::print::print_rule;
 use serde_json::json;
 use std::path::PathBuf;
@@ -24,6 +25,15 @@ pub struct Explain {
     /// Explain a verdict on an event of this trace instead.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+
+    /// Say what each rule holds of the past, and what an event and a decision cost.
+    #[arg(long, conflicts_with_all = ["trace", "graph"])]
+    cost: bool,
+
+    /// Draw how events reach the rules, for Graphviz (dot) or Mermaid.
+    #[arg(long, value_name = "LANGUAGE", conflicts_with = "trace",
+        num_args = 0..=1, default_missing_value = "dot")]
+    graph: Option<Drawn>,
 
     /// The event's position in the trace, from 0; without it, the last denial.
     #[arg(long, value_name = "N", requires = "trace")]
@@ -62,6 +72,12 @@ impl Shape {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Drawn {
+    Dot,
+    Mermaid,
+}
+
 impl Explain {
     pub fn run(self) -> Result<Outcome, Failure> {
         self.policy.only_one_stdin(self.trace.as_deref())?;
@@ -74,6 +90,12 @@ impl Explain {
             Ok(rules) => rules,
             Err(outcome) => return Ok(outcome),
         };
+        if self.cost {
+            return self.costs(&set, rules);
+        }
+        if let Some(language) = self.graph {
+            return self.draw(&set, rules, language);
+        }
         let Some(trace) = trace else {
             return self.rules(&set, rules);
         };
@@ -120,6 +142,36 @@ impl Explain {
         Ok(Outcome::Accepted)
     }
 
+    fn costs(&self, set: &Set, rules: &[CheckedRule]) -> Result<Outcome, Failure> {
+        let (policy, named) = set.compiled(rules);
+        let costs = cost::costs(&policy, &names(named));
+        let pin = set.service.events.universal_pin.as_ref();
+        let partition = pin.map(|pin| pin.field.join("."));
+        match self.format.format() {
+            Format::Human => {
+                let mut text: String = costs.iter().map(|cost| format!("{cost}\n")).collect();
+                text.push_str(&cost::closing(&costs, partition.as_deref()));
+                print(&format!("{}\n", printable(&text)))?;
+            }
+            Format::Json => print_json(&json!({ "rules": costs, "partition": partition }))?,
+        }
+        Ok(Outcome::Accepted)
+    }
+
+    fn draw(&self, set: &Set, rules: &[CheckedRule], language: Drawn) -> Result<Outcome, Failure> {
+        let (policy, named) = set.compiled(rules);
+        let graph = Graph::new(&policy, &names(named));
+        let text = match language {
+            Drawn::Dot => graph.dot(),
+            Drawn::Mermaid => graph.mermaid(),
+        };
+        match self.format.format() {
+            Format::Human => print(&text)?,
+            Format::Json => print_json(&json!({ "graph": text }))?,
+        }
+        Ok(Outcome::Accepted)
+    }
+
     fn verdict(
         &self,
         set: &Set,
@@ -149,6 +201,10 @@ impl Explain {
         }
         Ok(Outcome::Accepted)
     }
+}
+
+fn names(named: Vec<NamedRule>) -> Vec<String> {
+    named.into_iter().map(|rule| rule.name).collect()
 }
 
 /// What holds beside the rules.

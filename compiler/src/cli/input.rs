@@ -5,7 +5,9 @@ use dogwood_compiler::compile::Source;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use dogwood_compiler::project::{self, Files};
 use dogwood_compiler::providers::{Providers, load_providers};
-use std::io::Read;
+use dogwood_compiler::trace::LineError;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Reads one text, named as the user named it; `-` is standard input. A byte-order mark at its start is dropped.
@@ -43,6 +45,68 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
         None => text,
     };
     Ok(Source { name, text })
+}
+
+/// A text that may be larger than memory, to be read more than once.
+pub enum Text {
+    File(PathBuf),
+    /// Standard input, or a pipe: read once and held.
+    Held(Source),
+}
+
+impl Text {
+    pub fn open(path: &Path) -> Result<Text, Failure> {
+        // Asked without opening: a pipe is opened only once.
+        let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+        if is_file && path != Path::new("-") {
+            return Ok(Text::File(path.to_path_buf()));
+        }
+        read(path).map(Text::Held)
+    }
+
+    /// From the start.
+    pub fn reader(&self) -> Result<Box<dyn BufRead + '_>, Failure> {
+        match self {
+            Text::File(path) => {
+                let file = File::open(path).map_err(|error| self.unreadable(error))?;
+                Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
+            }
+            Text::Held(source) => Ok(Box::new(source.text.as_bytes())),
+        }
+    }
+
+    /// All of it.
+    pub fn source(&self) -> Result<Source, Failure> {
+        match self {
+            Text::File(path) => read(path),
+            Text::Held(source) => Ok(source.clone()),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Text::File(path) => path.display().to_string(),
+            Text::Held(source) => source.name.clone(),
+        }
+    }
+
+    fn unreadable(&self, error: std::io::Error) -> Failure {
+        let path = self.name();
+        Failure::Read { path, error }
+    }
+
+    pub fn failure(&self, error: LineError) -> Failure {
+        let path = self.name();
+        match error {
+            LineError::Read(error) => Failure::Read { path, error },
+            LineError::NotText { line, byte } => Failure::NotText { path, line, byte },
+        }
+    }
+
+    /// It reads differently from before.
+    pub fn changed(&self) -> Failure {
+        Failure::Changed { path: self.name() }
+    }
 }
 
 /// Reads declarations of information providers, with the scripts they name. What is wrong with them comes with

@@ -1,31 +1,44 @@
 //! `dogwood replay`: what would these rules have decided?
+//!
+//! The trace is read twice and never held: once to see that it is sound and how far its stamps step back,
+//! once to decide. Memory follows what the windows of the rules hold.
 
 use super::policy::{Set, remark_drawn, with_first_error};
-use super::{Failure, Findings, Format, Outcome, PolicyArgs, input, print, print_json};
+use super::{Failure, Findings, Format, Outcome, PolicyArgs, input, print_json};
 use clap::Args;
 use dogwood_compiler::compile::Source;
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
+use dogwood_compiler::event::strict::{self, StrictError};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
-use dogwood_compiler::monitor::{self, Decision, Policy, RuleError};
-use dogwood_compiler::trace::{self, TraceError};
+use dogwood_compiler::monitor::{Config, Decision, Monitor, RuleError, Verdict};
+use dogwood_compiler::trace::{self, Lines, TraceError};
+use serde::Serialize;
+use serde::ser::{Error, SerializeSeq, Serializer};
 use serde_json::json;
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 #[derive(Args)]
 pub struct Replay {
     #[command(flatten)]
     policy: PolicyArgs,
 
-    /// The events, one a line; `-` is standard input.
+    /// The events, one a line; `-` is standard input, which is held in memory.
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
 
     /// Decide even where the rules do not fit their schemas.
     #[arg(long)]
     unchecked: bool,
+
+    /// Decide as a box does: only events that are exactly what their schema says, time that never runs back,
+    /// and a denial where a rule that could have decided cannot be evaluated.
+    #[arg(long)]
+    as_box: bool,
 
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -39,61 +52,254 @@ impl Replay {
         } else {
             Set::check(&self.policy)?
         };
-        let trace = input::read(&self.trace)?;
+        let trace = input::Text::open(&self.trace)?;
         let rules = match set.rules_or_reject(self.format)? {
             Ok(rules) => rules,
             Err(outcome) => return Ok(outcome),
         };
-        let events = match read_trace(&trace, self.format)? {
-            Ok(events) => events,
-            Err(outcome) => return Ok(outcome),
-        };
+        let scan = trace::scan(trace.reader()?).map_err(|error| trace.failure(error))?;
+        if !scan.sound {
+            let source = trace.source()?;
+            return match read_trace(&source, self.format)? {
+                Ok(_) => Err(trace.changed()),
+                Err(outcome) => Ok(outcome),
+            };
+        }
         let (policy, _) = set.compiled(rules);
-        answer(&policy, &events, self.format)?;
+        let config = Config {
+            lateness: scan.lateness,
+            explained: false,
+        };
+        let run = Run {
+            trace: &trace,
+            lines: Lines::new(trace.reader()?),
+            monitor: Monitor::new(policy, config),
+            next: 0,
+            clock: self.as_box.then_some(i64::MIN),
+        };
+        answer(run, self.format)?;
         Ok(Outcome::Accepted)
     }
 }
 
-fn answer(policy: &Arc<Policy>, events: &[Event], format: Format) -> Result<(), Failure> {
-    let decisions = monitor::replay(Arc::clone(policy), events);
+/// A trace on its way through a monitor.
+struct Run<'t> {
+    trace: &'t input::Text,
+    lines: Lines<Box<dyn BufRead + 't>>,
+    monitor: Monitor,
+    /// The position of the next event.
+    next: usize,
+    /// The time of the last event, for a replay as a box.
+    clock: Option<i64>,
+}
+
+/// A decision and where in the trace it stands.
+struct Decided {
+    position: usize,
+    time: i64,
+    decision: Decision,
+    /// Why a box does not take the event: no rule decides it, and it is no part of the history.
+    misfit: Option<StrictError>,
+    /// Whether it is a request at all, and not something that is only recorded.
+    asked: bool,
+}
+
+impl Run<'_> {
+    /// The next decision; nothing at the end of the trace.
+    fn decide(&mut self) -> Result<Option<Decided>, Failure> {
+        loop {
+            let line = self.lines.next_line();
+            let line = match line.map_err(|error| self.trace.failure(error))? {
+                Some((_, line)) => line,
+                None => return Ok(None),
+            };
+            // The first reading found every line sound and none of them late.
+            let mut event = trace::parse_event(line).map_err(|_| self.trace.changed())?;
+            let position = self.next;
+            self.next += 1;
+            if let Some(decided) = self.take(position, &mut event)? {
+                return Ok(Some(decided));
+            }
+        }
+    }
+
+    fn take(&mut self, position: usize, event: &mut Event) -> Result<Option<Decided>, Failure> {
+        if let Some(clock) = &mut self.clock {
+            event.time = event.time.max(*clock);
+            *clock = event.time;
+            if let Err(misfit) = strict::check(event, self.monitor.policy().service()) {
+                return Ok(Some(Decided {
+                    position,
+                    time: event.time,
+                    decision: Decision {
+                        verdict: Verdict::Deny,
+                        rules: Vec::new(),
+                        errors: Vec::new(),
+                    },
+                    misfit: Some(misfit),
+                    asked: self.monitor.policy().decides(&event.kind),
+                }));
+            }
+        }
+        let decision = self.monitor.step(event);
+        let Some(mut decision) = decision.map_err(|_| self.trace.changed())? else {
+            return Ok(None);
+        };
+        // What could not be evaluated might have forbidden it.
+        if self.clock.is_some() && decision.allowed() && !decision.errors.is_empty() {
+            decision.verdict = Verdict::Deny;
+            decision.rules.clear();
+        }
+        Ok(Some(Decided {
+            position,
+            time: event.time,
+            decision,
+            misfit: None,
+            asked: true,
+        }))
+    }
+}
+
+fn answer(mut run: Run<'_>, format: Format) -> Result<(), Failure> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     match format {
         Format::Human => {
-            let lines = decisions
-                .iter()
-                .map(|(position, time, decision)| line(*position, *time, decision));
-            print(&lines.collect::<String>())
+            while let Some(decided) = run.decide()? {
+                match &decided.misfit {
+                    Some(misfit) => write!(out, "{}", decided.not_taken(misfit)),
+                    None => write!(out, "{}", decided.line()),
+                }
+                .map_err(Failure::Write)?;
+            }
         }
         Format::Json => {
-            let verdicts: Vec<_> = decisions
-                .iter()
-                .map(|(position, time, decision)| {
-                    let errors: Vec<String> = decision.errors.iter().map(error).collect();
-                    json!({
-                        "index": position,
-                        "timestamp": time,
-                        "verdict": if decision.allowed() { "allow" } else { "deny" },
-                        "determining_rules": decision.rules,
-                        "errors": errors,
-                    })
-                })
-                .collect();
-            print_json(&json!({ "verdicts": verdicts }))
+            let verdicts = Verdicts(RefCell::new(Told { run, failure: None }));
+            let written = serde_json::to_writer_pretty(
+                &mut out,
+                &Answer {
+                    verdicts: &verdicts,
+                },
+            );
+            if let Some(failure) = verdicts.0.into_inner().failure {
+                return Err(failure);
+            }
+            written.map_err(|error| Failure::Write(error.into()))?;
+            out.write_all(b"\n").map_err(Failure::Write)?;
+        }
+    }
+    out.flush().map_err(Failure::Write)
+}
+
+#[derive(Serialize)]
+struct Answer<'v, 't> {
+    verdicts: &'v Verdicts<'t>,
+}
+
+/// The decisions as a list, each made when it is written.
+struct Verdicts<'t>(RefCell<Told<'t>>);
+
+struct Told<'t> {
+    run: Run<'t>,
+    failure: Option<Failure>,
+}
+
+impl Serialize for Verdicts<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut told = self.0.borrow_mut();
+        let mut list = to.serialize_seq(None)?;
+        loop {
+            match told.run.decide() {
+                Ok(Some(decided)) => list.serialize_element(&decided)?,
+                Ok(None) => return list.end(),
+                Err(failure) => {
+                    told.failure = Some(failure);
+                    return Err(S::Error::custom("the trace cannot be read on"));
+                }
+            }
         }
     }
 }
 
-pub(super) fn line(position: usize, time: i64, decision: &Decision) -> String {
-    let verdict = if decision.allowed() { "ALLOW" } else { "DENY" };
-    let mut out = format!("@{time} (time point {position}): {verdict}");
-    if !decision.rules.is_empty() {
-        let rules: Vec<String> = decision.rules.iter().map(usize::to_string).collect();
-        out.push_str(&format!("  [rules: {}]", rules.join(", ")));
+impl Serialize for Decided {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shape<'d> {
+            index: usize,
+            timestamp: i64,
+            verdict: &'static str,
+            determining_rules: &'d [usize],
+            errors: Vec<String>,
+        }
+        let allowed = self.decision.allowed();
+        let shape = Shape {
+            index: self.position,
+            timestamp: self.time,
+            verdict: match (self.asked, allowed) {
+                (true, true) => "allow",
+                (true, false) => "deny",
+                (false, _) => "not recorded",
+            },
+            determining_rules: &self.decision.rules,
+            errors: self.errors(),
+        };
+        shape.serialize(to)
     }
-    out.push('\n');
-    for found in &decision.errors {
-        out.push_str(&format!("    error: {}\n", printable(&error(found))));
+}
+
+impl Decided {
+    fn errors(&self) -> Vec<String> {
+        let misfit = self.misfit.iter().map(ToString::to_string);
+        misfit
+            .chain(self.decision.errors.iter().map(error))
+            .collect()
     }
-    out
+
+    fn not_taken(&self, misfit: &StrictError) -> String {
+        let verdict = if self.asked { "DENY, " } else { "" };
+        let (time, position, misfit) = (self.time, self.position, misfit.to_string());
+        let misfit = printable(&misfit);
+        format!("@{time} (time point {position}): {verdict}not recorded\n    error: {misfit}\n")
+    }
+
+    fn line(&self) -> Line<'_> {
+        Line {
+            position: self.position,
+            time: self.time,
+            decision: &self.decision,
+        }
+    }
+}
+
+/// A decision in words: one line, and one more for each error.
+pub(super) struct Line<'d> {
+    pub position: usize,
+    pub time: i64,
+    pub decision: &'d Decision,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line {
+            position,
+            time,
+            decision,
+        } = self;
+        let verdict = if decision.allowed() { "ALLOW" } else { "DENY" };
+        write!(f, "@{time} (time point {position}): {verdict}")?;
+        for (at, rule) in decision.rules.iter().enumerate() {
+            f.write_str(if at == 0 { "  [rules: " } else { ", " })?;
+            write!(f, "{rule}")?;
+        }
+        f.write_str(if decision.rules.is_empty() {
+            "\n"
+        } else {
+            "]\n"
+        })?;
+        for found in &decision.errors {
+            writeln!(f, "    error: {}", printable(&error(found)))?;
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn error(found: &RuleError) -> String {

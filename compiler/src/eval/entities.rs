@@ -4,6 +4,7 @@ use crate::automaton::parse_decimal;
 use crate::event::EntityData;
 use crate::schema::{ActionSchema, Extension, RecordType, Type};
 use crate::value::{EntityUid, Record, Value};
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 use std::collections::HashMap;
 use std::fmt;
@@ -123,8 +124,8 @@ impl<'a> Entities<'a> {
         if uid == ancestor {
             return true;
         }
-        let mut seen: Vec<&EntityUid> = Vec::new();
-        let mut work: Vec<&EntityUid> = self.parents(uid);
+        let mut seen: SmallVec<[&EntityUid; 16]> = SmallVec::new();
+        let mut work: SmallVec<[&EntityUid; 16]> = self.parents(uid).iter().collect();
         while let Some(next) = work.pop() {
             if next == ancestor {
                 return true;
@@ -137,13 +138,24 @@ impl<'a> Entities<'a> {
         false
     }
 
-    fn parents(&self, uid: &EntityUid) -> Vec<&'a EntityUid> {
-        self.get(uid)
-            .map(|entity| entity.parents.iter().collect())
-            .unwrap_or_default()
+    fn parents(&self, uid: &EntityUid) -> &'a [EntityUid] {
+        self.get(uid).map_or(&[], |entity| &entity.parents)
     }
 
     pub fn check(&self, schema: &ActionSchema) -> Result<(), EntityError> {
+        if let [only] = self.given {
+            check_entity(only, schema)?;
+            let own = only.parents.contains(&only.uid);
+            let entity = only.uid.clone();
+            return if own {
+                Err(EntityError::Cycle { entity })
+            } else {
+                Ok(())
+            };
+        }
+        if self.given.is_empty() {
+            return Ok(());
+        }
         let mut seen: HashMap<&EntityUid, &EntityData> = HashMap::new();
         for entity in self.given {
             if let Some(before) = seen.insert(&entity.uid, entity)

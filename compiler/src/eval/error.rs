@@ -5,6 +5,7 @@ use crate::providers::ProviderError;
 use crate::value::EntityUid;
 use smol_str::SmolStr;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvalError {
@@ -66,6 +67,13 @@ pub enum EvalError {
         time: i64,
         clock: i64,
     },
+}
+
+// Equal errors have equal texts.
+impl Hash for EvalError {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_string().hash(state);
+    }
 }
 
 impl fmt::Display for EvalError {

@@ -13,14 +13,14 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Guard {
     Bool(bool),
     Long(i64),
     Str(SmolStr),
     Entity(EntityUid),
     Var(ast::Var),
-    /// A temporal block, by its number in the rule.
+    /// A temporal block, by the number of its leaf in the policy.
     Leaf(usize),
     /// What an information provider says, by the number of the call in the policy.
     Provided(usize),
@@ -45,7 +45,7 @@ pub(crate) enum Guard {
     Fail(EvalError),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Constructor {
     Decimal,
     Datetime,
@@ -53,7 +53,7 @@ pub(crate) enum Constructor {
     Ip,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Method {
     IsEmpty,
     IsIpv4,
@@ -90,7 +90,7 @@ pub(crate) struct Request<'a> {
     pub provided: &'a [Value],
 }
 
-/// Answers for the temporal leaves of the rule.
+/// Answers for the temporal leaves of the policy.
 pub(crate) type Step<'s> = &'s mut dyn FnMut(usize) -> bool;
 
 /// The truth of a condition.
@@ -296,8 +296,10 @@ impl<'a> Request<'a> {
 
     /// Reflexive, transitive membership, of actions by the schema and of others by what was given.
     pub fn is_in(&self, uid: &EntityUid, ancestor: &EntityUid) -> bool {
-        let groups = self.schema.actions.get(uid).map(|action| &action.ancestors);
-        groups.is_some_and(|groups| groups.contains(ancestor)) || self.entities.is_in(uid, ancestor)
+        self.entities.is_in(uid, ancestor) || {
+            let groups = self.schema.actions.get(uid).map(|action| &action.ancestors);
+            groups.is_some_and(|groups| groups.contains(ancestor))
+        }
     }
 
     fn method(

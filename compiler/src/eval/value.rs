@@ -160,28 +160,29 @@ pub(crate) fn has<'a>(items: &[V<'a>], item: &V<'a>) -> bool {
 
 /// Finds the first value of a request record that is no value of the language: a malformed decimal.
 pub(crate) fn check_record(record: &Record) -> Result<(), EvalError> {
-    fn bad(value: &Value, path: &mut Vec<SmolStr>) -> bool {
+    fn bad(value: &Value) -> bool {
         match value {
             Value::Decimal(text) => parse_decimal(text).is_none(),
-            Value::Array(items) => items.iter().any(|item| bad(item, path)),
-            Value::Object(fields) => fields.iter().any(|(name, value)| {
-                path.push(name.clone());
-                let found = bad(value, path);
-                if !found {
-                    path.pop();
-                }
-                found
-            }),
+            Value::Array(items) => items.iter().any(bad),
+            Value::Object(fields) => fields.values().any(bad),
             _ => false,
         }
     }
-    for (name, value) in record {
-        let mut path = vec![name.clone()];
-        if bad(value, &mut path) {
-            return Err(EvalError::BadContext {
-                path: SmolStr::new(path.join(".")),
-            });
+    fn way(record: &Record, path: &mut Vec<SmolStr>) {
+        let Some((name, value)) = record.iter().find(|(_, value)| bad(value)) else {
+            return;
+        };
+        path.push(name.clone());
+        if let Value::Object(fields) = value {
+            way(fields, path);
         }
     }
-    Ok(())
+    if !record.values().any(bad) {
+        return Ok(());
+    }
+    let mut path = Vec::new();
+    way(record, &mut path);
+    Err(EvalError::BadContext {
+        path: SmolStr::new(path.join(".")),
+    })
 }

@@ -77,6 +77,7 @@ pub fn cause(policy: &Arc<Policy>, events: &[Event], at: usize) -> Option<Cause>
         at,
         config: Config {
             lateness: lateness(events.get(..=at)?),
+            ..Config::default()
         },
         replayed: 0,
     };
@@ -140,6 +141,7 @@ pub fn changes(policy: &Arc<Policy>, rules: &[CheckedRule], events: &[Event]) ->
     };
     let config = Config {
         lateness: lateness(events),
+        ..Config::default()
     };
     let mut before = Monitor::new(Arc::clone(policy), config);
     for event in past {

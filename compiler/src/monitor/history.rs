@@ -1,15 +1,15 @@
 //! The state of one partition.
 
-use super::at;
-use super::policy::Policy;
+use super::policy::{ActionPlan, Policy};
+use super::trigger::Cells;
 use crate::automaton::cell::CellState;
 use crate::automaton::formula::{CellId, EventTypeId};
-use crate::automaton::solve::Moment;
+use crate::automaton::solve::{Moment, States};
 use crate::automaton::store::At;
-use crate::automaton::value::{Interner, Val};
+use crate::automaton::value::{Val, Values};
 use crate::event::Event;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 /// How many events of a type are kept for explanations.
@@ -22,7 +22,7 @@ pub(super) struct History {
     due: BinaryHeap<Reverse<(i64, CellId)>>,
     armed: Vec<bool>,
     /// Of the next event.
-    next: i64,
+    pub next: i64,
     /// The monitor's clock at the last event.
     pub clock: i64,
     /// The last event: its point, its type, and its fields as the matchers of that type take them.
@@ -59,7 +59,8 @@ impl History {
     pub fn append(
         &mut self,
         policy: &Policy,
-        values: &mut Interner,
+        action: Option<&ActionPlan>,
+        values: &mut impl Values,
         event: &Event,
         floor: i64,
         clock: i64,
@@ -72,29 +73,15 @@ impl History {
             time: event.time,
         };
         self.next += 1;
-        self.event = policy.event_type(event);
-        self.fields.clear();
-        if let Some(event_type) = self.event {
-            let paths = policy.network.fields.get(event_type as usize);
-            let values = paths
-                .into_iter()
-                .flatten()
-                .map(|path| at(&event.logged, path).map(|value| values.value(value)));
-            self.fields.extend(values);
-            let recent = self.recent.entry(event_type).or_default();
-            if recent.len() == RECENT {
-                recent.pop_front();
-            }
-            recent.push_back((self.at.pos, Arc::new(event.clone())));
-        }
-        for &cell in policy.triggered(self.event) {
+        self.event = action.and_then(|action| action.event_type(&event.kind));
+        for cell in take(policy, self.event, values, event, &mut self.fields) {
             let (earlier, rest) = self.states.split_at_mut(cell);
             let (Some(state), Some(def)) = (rest.first_mut(), defs.get(cell)) else {
                 continue;
             };
             let moment = Moment {
                 defs,
-                states: earlier,
+                states: States::new(earlier, &[]),
                 event: self.event,
                 fields: &self.fields,
                 at: self.at,
@@ -104,6 +91,81 @@ impl History {
                 continue;
             };
             if !*armed && let Some(deadline) = state.deadline(def) {
+                self.due.push(Reverse((deadline, cell)));
+                *armed = true;
+            }
+        }
+    }
+
+    /// The history with one more event, only the changed cells of which are new.
+    pub fn trial(
+        &self,
+        policy: &Policy,
+        action: Option<&ActionPlan>,
+        values: &mut impl Values,
+        event: &Event,
+        floor: i64,
+        clock: i64,
+    ) -> Trial<'_> {
+        let mut trial = Trial {
+            states: &self.states,
+            changed: Vec::new(),
+            at: At {
+                pos: self.next,
+                time: event.time,
+            },
+            event: action.and_then(|action| action.event_type(&event.kind)),
+            fields: Vec::new(),
+        };
+        let fed = take(policy, trial.event, values, event, &mut trial.fields);
+        let due = self.due.iter().filter_map(|Reverse((deadline, cell))| {
+            let due = *deadline < floor;
+            due.then_some(*cell)
+        });
+        let due: BTreeSet<CellId> = due.collect();
+        let mut cells = due.clone();
+        cells.extend(fed.iter().copied());
+        for cell in cells {
+            let (Some(state), Some(def)) = (self.states.get(cell), policy.network.cells.get(cell))
+            else {
+                continue;
+            };
+            let mut state = state.clone();
+            if due.contains(&cell) {
+                state.expire(def, floor);
+            }
+            if fed.contains(&cell) {
+                state.update(def, &trial.moment(policy), floor, clock);
+            }
+            trial.changed.push((cell, state));
+        }
+        trial
+    }
+
+    /// Keeps the last event for explanations, if a matcher names its type.
+    pub fn remember(&mut self, event: &Event) {
+        let Some(event_type) = self.event else {
+            return;
+        };
+        let recent = self.recent.entry(event_type).or_default();
+        if recent.len() == RECENT {
+            recent.pop_front();
+        }
+        recent.push_back((self.at.pos, Arc::new(event.clone())));
+    }
+
+    /// Held for knowing when cells have something to drop.
+    pub fn timers_bytes(&self) -> usize {
+        self.due.capacity() * size_of::<Reverse<(i64, CellId)>>() + self.armed.capacity()
+    }
+
+    /// Notes when each cell has something to drop, for states that were read back.
+    pub fn arm(&mut self, policy: &Policy) {
+        let cells = self.states.iter().zip(&policy.network.cells).enumerate();
+        for (cell, (state, def)) in cells {
+            if let Some(deadline) = state.deadline(def)
+                && let Some(armed) = self.armed.get_mut(cell)
+            {
                 self.due.push(Reverse((deadline, cell)));
                 *armed = true;
             }
@@ -136,7 +198,7 @@ impl History {
     pub fn moment<'m>(&'m self, policy: &'m Policy) -> Moment<'m> {
         Moment {
             defs: &policy.network.cells,
-            states: &self.states,
+            states: States::new(&self.states, &[]),
             event: self.event,
             fields: &self.fields,
             at: self.at,
@@ -149,5 +211,46 @@ impl History {
         }
         // The fields of the last event are asked again when its decision is explained.
         self.fields.iter().flatten().for_each(|val| seen(*val));
+    }
+}
+
+/// A history with an event that it does not record.
+pub(super) struct Trial<'h> {
+    states: &'h [CellState],
+    changed: Vec<(CellId, CellState)>,
+    at: At,
+    event: Option<EventTypeId>,
+    fields: Vec<Option<Val>>,
+}
+
+impl Trial<'_> {
+    pub fn moment<'m>(&'m self, policy: &'m Policy) -> Moment<'m> {
+        Moment {
+            defs: &policy.network.cells,
+            states: States::new(self.states, &self.changed),
+            event: self.event,
+            fields: &self.fields,
+            at: self.at,
+        }
+    }
+}
+
+/// Takes the fields of an event, and says which cells it can change.
+fn take(
+    policy: &Policy,
+    event_type: Option<EventTypeId>,
+    values: &mut impl Values,
+    event: &Event,
+    fields: &mut Vec<Option<Val>>,
+) -> Cells {
+    match event_type.and_then(|event| policy.event_plan(event)) {
+        Some(plan) => {
+            plan.read(&event.logged, values, fields);
+            plan.cells(fields)
+        }
+        None => {
+            fields.clear();
+            Cells::from_slice(policy.cells_of_others())
+        }
     }
 }

@@ -1,13 +1,21 @@
 //! A compiled policy: rules over leaves over cells, and which event concerns which.
 
+use super::ask::Ask;
+use super::dispatch::Dispatch;
+use super::families::Families;
+use super::trigger::{self, EventPlan};
 use crate::automaton::build::{Leaf, Network};
-use crate::automaton::formula::{BreakShape, CellId, CellOp, EventTypeId, Node, Term, Triggers};
-use crate::eval::{Asked, Guard, Request, compile};
-use crate::event::Event;
+use crate::automaton::cost::costs;
+use crate::automaton::family;
+use crate::automaton::formula::{BreakShape, CellId, CellOp, EventTypeId, Node, Term};
+use crate::automaton::row::Slot;
+use crate::eval::program::{Builder, Constant, Program, Test, TestId};
+use crate::eval::{Asked, Guard, compile};
 use crate::providers::{Call, Chain};
 use crate::schema::Service;
 use crate::value::EntityUid;
 use dogwood_grammar::ast;
+use foldhash::quality::RandomState;
 use smol_str::SmolStr;
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,23 +25,45 @@ pub struct Policy {
     pub(super) network: Network,
     pub(super) rules: Vec<Rule>,
     pub(super) leaves: Vec<Leaf>,
-    /// The rules whose scope admits an action of the schema.
-    by_action: HashMap<EntityUid, Vec<usize>>,
-    event_types: HashMap<EntityUid, HashMap<SmolStr, EventTypeId>>,
-    /// The cells an event of a type can change, in order; and an event no matcher names.
-    triggers: Vec<Vec<CellId>>,
-    triggers_of_others: Vec<CellId>,
+    /// The quick forms of the leaves that have one.
+    pub(super) asks: Vec<Option<Ask>>,
+    pub(super) families: Families,
+    /// The conditions of all rules.
+    pub(super) program: Program,
+    /// What concerns an action of the schema, of a rule or of a matcher.
+    actions: HashMap<EntityUid, ActionPlan, RandomState>,
+    /// The rules for any action whatever.
+    pub(super) everywhere: Dispatch,
+    events: Vec<EventPlan>,
+    /// The cells that an event no matcher names can change, in order.
+    cells_of_others: Vec<CellId>,
     pub(super) longest_window: i64,
     /// What the rules ask of information providers, each call once, with the first rule that has it.
     pub(super) calls: Vec<(usize, Call)>,
 }
 
+/// What concerns one action.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ActionPlan {
+    /// The rules whose scope names the action or a group it is in.
+    pub rules: Dispatch,
+    kinds: Vec<(SmolStr, EventTypeId)>,
+}
+
+impl ActionPlan {
+    pub fn event_type(&self, kind: &str) -> Option<EventTypeId> {
+        let mut kinds = self.kinds.iter();
+        Some(kinds.find(|(known, _)| known == kind)?.1)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub effect: ast::Effect,
-    pub principal: Head,
     action: Head,
-    pub resource: Head,
+    /// Scope and conditions as one test, the action left out.
+    pub condition: TestId,
+    /// The conditions alone: the definition, asked where the test fails.
     pub guard: Guard,
     /// Numbers of the leaves, in the order of the text.
     pub leaves: Vec<usize>,
@@ -60,6 +90,8 @@ pub enum CellKind {
     Previous,
     /// A running count or sum of each key.
     Window,
+    /// The common rows of two others.
+    Pair,
     /// Rows with open conditions, or rows that depend on other cells.
     Relation,
 }
@@ -83,6 +115,8 @@ pub struct CellSummary {
     pub update: Cost,
     /// Of a decision that asks it.
     pub lookup: Cost,
+    /// Why one of them is more than constant.
+    pub why: Option<&'static str>,
     /// The rules that ask it, directly or through other cells.
     pub rules: Vec<usize>,
 }
@@ -90,53 +124,42 @@ pub struct CellSummary {
 impl Policy {
     /// Compiles checked rules, macros expanded.
     pub fn new(rules: &[ast::Rule], service: &Service) -> Policy {
-        let mut network = Network::default();
-        let mut leaves = Vec::new();
-        let mut calls = Vec::new();
+        let mut parts = Parts {
+            service,
+            network: Network::default(),
+            leaves: Vec::new(),
+            equal: HashMap::new(),
+            calls: Vec::new(),
+            tests: Builder::default(),
+            rule: 0,
+            numbers: Vec::new(),
+        };
         let rules: Vec<Rule> = rules
             .iter()
             .enumerate()
             .map(|(index, rule)| {
-                let mut parts = Parts {
-                    service,
-                    network: &mut network,
-                    leaves: &mut leaves,
-                    calls: &mut calls,
-                    rule: index,
-                    numbers: Vec::new(),
-                };
+                parts.rule = index;
                 Rule::new(rule, &mut parts)
             })
             .collect();
+        let Parts {
+            mut network,
+            mut leaves,
+            calls,
+            tests,
+            ..
+        } = parts;
+        family::merge(&mut network, &mut leaves);
+        let families = Families::new(&network, &leaves);
+        let asks = leaves.iter().map(|leaf| Ask::new(&network, leaf)).collect();
         network.values.pin();
-        let by_action = service
-            .actions
-            .actions
-            .keys()
-            .map(|action| (action.clone(), admitting(&rules, action, service)))
-            .collect();
-        let mut event_types: HashMap<EntityUid, HashMap<SmolStr, EventTypeId>> = HashMap::new();
+        let program = tests.finish();
+        let (mut actions, everywhere) = dispatch(&rules, service, &program, &families);
         for (number, id) in (0..).zip(&network.event_types) {
-            let kinds = event_types.entry(id.action.clone()).or_default();
-            kinds.insert(id.kind.clone(), number);
+            let plan = actions.entry(id.action.clone()).or_default();
+            plan.kinds.push((id.kind.clone(), number));
         }
-        let mut triggers = vec![Vec::new(); network.event_types.len()];
-        let mut triggers_of_others = Vec::new();
-        for (cell, def) in network.cells.iter().enumerate() {
-            match def.triggers() {
-                Triggers::All => {
-                    triggers.iter_mut().for_each(|cells| cells.push(cell));
-                    triggers_of_others.push(cell);
-                }
-                Triggers::Types(types) => {
-                    for event_type in types {
-                        if let Some(cells) = triggers.get_mut(event_type as usize) {
-                            cells.push(cell);
-                        }
-                    }
-                }
-            }
-        }
+        let (events, cells_of_others) = trigger::plans(&network);
         let longest_window = network
             .cells
             .iter()
@@ -148,10 +171,13 @@ impl Policy {
             network,
             rules,
             leaves,
-            by_action,
-            event_types,
-            triggers,
-            triggers_of_others,
+            asks,
+            families,
+            program,
+            actions,
+            everywhere,
+            events,
+            cells_of_others,
             longest_window,
             calls,
         }
@@ -166,26 +192,26 @@ impl Policy {
         self.service.events.decision_kinds.contains(kind)
     }
 
-    pub(super) fn event_type(&self, event: &Event) -> Option<EventTypeId> {
-        self.event_types
-            .get(&event.action)?
-            .get(&event.kind)
-            .copied()
+    pub(super) fn action(&self, action: &EntityUid) -> Option<&ActionPlan> {
+        self.actions.get(action)
     }
 
-    pub(super) fn triggered(&self, event: Option<EventTypeId>) -> &[CellId] {
-        match event {
-            Some(event) => self.triggers.get(event as usize).map_or(&[], Vec::as_slice),
-            None => &self.triggers_of_others,
-        }
+    pub(super) fn event_plan(&self, event: EventTypeId) -> Option<&EventPlan> {
+        self.events.get(event as usize)
+    }
+
+    /// The cells that an event of no known type can change, in order.
+    pub(super) fn cells_of_others(&self) -> &[CellId] {
+        &self.cells_of_others
     }
 
     /// The rules whose scope admits the action, in order.
-    pub(super) fn rules_of(&self, action: &EntityUid) -> std::borrow::Cow<'_, [usize]> {
-        match self.by_action.get(action) {
-            Some(rules) => rules.as_slice().into(),
-            None => admitting(&self.rules, action, &self.service).into(),
-        }
+    pub(super) fn rules_of(&self, action: &EntityUid) -> Vec<usize> {
+        let own = self.action(action).map(|plan| plan.rules.rules.as_slice());
+        let mut rules = self.everywhere.rules.clone();
+        rules.extend(own.unwrap_or_default());
+        rules.sort_unstable();
+        rules
     }
 
     /// The cells of the policy, in the order in which an event reaches them.
@@ -200,22 +226,23 @@ impl Policy {
                 }
             }
         }
+        let costs = costs(&self.network, &self.leaves);
         let summaries = self.network.cells.iter().zip(rules).enumerate();
         summaries
             .map(|(cell, (def, rules))| {
                 let kind = self.kind(cell);
-                let scans = self.network.indexes.get(cell).is_some_and(|masks| {
-                    masks
-                        .iter()
-                        .any(|mask| mask.count_ones() as usize != def.columns.len())
-                });
-                let rows = |grows: bool| if grows { Cost::Rows } else { Cost::Constant };
+                let cost = costs.get(cell).copied().unwrap_or_default();
+                let rows = |why: Option<_>| match why {
+                    Some(_) => Cost::Rows,
+                    None => Cost::Constant,
+                };
                 CellSummary {
                     kind,
                     window: def.window,
                     columns: def.columns.len(),
-                    update: rows(kind == CellKind::Relation),
-                    lookup: rows(kind == CellKind::Relation || scans),
+                    update: rows(cost.update),
+                    lookup: rows(cost.lookup),
+                    why: cost.update.or(cost.lookup),
                     rules: rules.into_iter().collect(),
                 }
             })
@@ -234,6 +261,7 @@ impl Policy {
                 ..
             } => CellKind::Anchor,
             CellOp::Window { .. } => CellKind::Window,
+            CellOp::Pair { .. } => CellKind::Pair,
             CellOp::Formerly(_) | CellOp::Since { .. } => CellKind::Relation,
         }
     }
@@ -252,7 +280,7 @@ impl Policy {
                 CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
                     asked(body, &mut inner);
                 }
-                CellOp::Since { left, right, .. } => {
+                CellOp::Since { left, right, .. } | CellOp::Pair { left, right, .. } => {
                     asked(left, &mut inner);
                     asked(right, &mut inner);
                 }
@@ -295,34 +323,63 @@ fn asked_by_term(term: &Term, cells: &mut BTreeSet<CellId>) {
     }
 }
 
-fn admitting(rules: &[Rule], action: &EntityUid, service: &Service) -> Vec<usize> {
-    let groups = service
-        .actions
-        .actions
-        .get(action)
-        .map(|action| &action.ancestors);
-    let is_in =
-        |group: &EntityUid| group == action || groups.is_some_and(|groups| groups.contains(group));
-    let admits = |rule: &Rule| match &rule.action {
-        Head::Any => true,
-        Head::Eq(uid) => uid == action,
-        Head::In(groups) => groups.iter().any(is_in),
-        Head::Is(..) | Head::Never => false,
+/// The rules by action. An action that is in none of these has the rules for any action only.
+fn dispatch(
+    rules: &[Rule],
+    service: &Service,
+    program: &Program,
+    families: &Families,
+) -> (HashMap<EntityUid, ActionPlan, RandomState>, Dispatch) {
+    let actions = &service.actions.actions;
+    let mut members: HashMap<&EntityUid, Vec<&EntityUid>> = HashMap::new();
+    for (uid, action) in actions {
+        for group in &action.ancestors {
+            members.entry(group).or_default().push(uid);
+        }
+    }
+    let mut everywhere = Vec::new();
+    let mut own: HashMap<&EntityUid, Vec<(usize, TestId)>> = HashMap::new();
+    for (index, rule) in rules.iter().enumerate() {
+        let rule_of = (index, rule.condition);
+        match &rule.action {
+            Head::Any => everywhere.push(rule_of),
+            Head::Eq(uid) => own.entry(uid).or_default().push(rule_of),
+            Head::In(groups) => {
+                let mut admitted: Vec<&EntityUid> = Vec::new();
+                for group in groups {
+                    admitted.push(group);
+                    admitted.extend(members.get(group).into_iter().flatten());
+                }
+                admitted.sort_unstable();
+                admitted.dedup();
+                for uid in admitted {
+                    own.entry(uid).or_default().push(rule_of);
+                }
+            }
+            Head::Is(..) | Head::Never => {}
+        }
+    }
+    let plan = |rules| ActionPlan {
+        rules: Dispatch::new(rules, program, families),
+        kinds: Vec::new(),
     };
-    rules
-        .iter()
-        .enumerate()
-        .filter(|(_, rule)| admits(rule))
-        .map(|(index, _)| index)
-        .collect()
+    let mut plans: HashMap<EntityUid, ActionPlan, RandomState> = HashMap::default();
+    plans.extend(
+        own.into_iter()
+            .map(|(uid, rules)| (uid.clone(), plan(rules))),
+    );
+    (plans, Dispatch::new(everywhere, program, families))
 }
 
-/// The policy's parts as one rule adds to them.
+/// The policy as rules add to it.
 struct Parts<'p> {
     service: &'p Service,
-    network: &'p mut Network,
-    leaves: &'p mut Vec<Leaf>,
-    calls: &'p mut Vec<(usize, Call)>,
+    network: Network,
+    leaves: Vec<Leaf>,
+    /// The first of equal leaves, which stands for all of them.
+    equal: HashMap<(Node, usize, Vec<(Slot, usize)>), usize>,
+    calls: Vec<(usize, Call)>,
+    tests: Builder,
     /// The rule, and its leaves so far.
     rule: usize,
     numbers: Vec<usize>,
@@ -330,10 +387,12 @@ struct Parts<'p> {
 
 impl Asked for Parts<'_> {
     fn leaf(&mut self, temporal: &ast::Temporal) -> usize {
-        self.numbers.push(self.leaves.len());
+        let number = self.leaves.len();
         let leaf = self.network.leaf(temporal, &self.service.events);
+        let asked = (leaf.node.clone(), leaf.width, leaf.params.clone());
+        self.numbers.push(number);
         self.leaves.push(leaf);
-        self.numbers.len() - 1
+        *self.equal.entry(asked).or_insert(number)
     }
 
     fn call(&mut self, chain: &Chain<'_>) -> usize {
@@ -376,11 +435,15 @@ impl Rule {
                     } => uid(of).map_or(Head::Never, |uid| Head::Is(ty.text(), Some(uid))),
                 })
         };
+        let mut tests = Vec::with_capacity(3);
+        for var in [ast::ScopeVar::Principal, ast::ScopeVar::Resource] {
+            head(var).tests(var, &mut parts.tests, &mut tests);
+        }
+        tests.push(parts.tests.condition(&guard));
         Rule {
             effect: rule.effect,
-            principal: head(ast::ScopeVar::Principal),
             action: head(ast::ScopeVar::Action),
-            resource: head(ast::ScopeVar::Resource),
+            condition: parts.tests.all(tests),
             guard,
             leaves: std::mem::take(&mut parts.numbers),
         }
@@ -399,18 +462,24 @@ fn entity(of: &ast::EntityRef) -> EntityUid {
 }
 
 impl Head {
-    pub fn admits(&self, uid: &EntityUid, request: &Request<'_>) -> bool {
+    /// The tests that the scope admits the principal or the resource. None of them can fail.
+    fn tests(self, var: ast::ScopeVar, builder: &mut Builder, tests: &mut Vec<TestId>) {
+        let path = builder.root(match var {
+            ast::ScopeVar::Principal => ast::Var::Principal,
+            ast::ScopeVar::Action => ast::Var::Action,
+            ast::ScopeVar::Resource => ast::Var::Resource,
+        });
         match self {
-            Head::Any => true,
-            Head::Eq(only) => only == uid,
-            Head::In(groups) => groups.iter().any(|group| request.is_in(uid, group)),
+            Head::Any => {}
+            Head::Eq(uid) => tests.push(builder.test(Test::Same(path, Constant::Entity(uid)))),
+            Head::In(groups) => tests.push(builder.test(Test::In(path, groups))),
             Head::Is(ty, within) => {
-                uid.ty == *ty
-                    && within
-                        .as_ref()
-                        .is_none_or(|group| request.is_in(uid, group))
+                tests.push(builder.test(Test::Is(path, ty)));
+                if let Some(group) = within {
+                    tests.push(builder.test(Test::In(path, vec![group])));
+                }
             }
-            Head::Never => false,
+            Head::Never => tests.push(builder.test(Test::Known(false))),
         }
     }
 }

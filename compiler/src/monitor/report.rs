@@ -1,6 +1,6 @@
 //! What a decision saw: for those who explain it. Never on the way to a verdict.
 
-use super::decide::Asked;
+use super::decide::{Answers, Asked};
 use super::history::{History, RECENT};
 use super::policy::{CellKind, asked};
 use super::{Decision, Monitor};
@@ -62,15 +62,6 @@ pub struct Recent {
     pub forgetful: bool,
 }
 
-/// What a monitor keeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
-    pub partitions: usize,
-    /// Rows, keys and window entries of all cells.
-    pub rows: usize,
-    pub values: usize,
-}
-
 impl Monitor {
     /// The leaves of a rule as the decision on `event` saw them. The event must be the last of its history.
     pub fn report(&self, event: &Event, rule: usize) -> Vec<LeafReport> {
@@ -79,15 +70,16 @@ impl Monitor {
         else {
             return Vec::new();
         };
-        let mut params = Asked::new(&self.policy, event);
+        let mut known = Answers::default();
+        let mut params = Asked::new(&self.policy, event, &mut known);
         let values = &mut values;
         let leaves = compiled
             .leaves
             .iter()
-            .filter_map(|leaf| self.policy.leaves.get(*leaf));
+            .filter_map(|number| Some((*number, self.policy.leaves.get(*number)?)));
         leaves
-            .map(|leaf| {
-                let truth = params.leaf(leaf, history, values);
+            .map(|(number, leaf)| {
+                let truth = params.leaf(number, &history.moment(&self.policy), values);
                 let row = params.row(leaf, values);
                 let sites = leaf.sites.iter();
                 let witnesses = sites.filter_map(|site| self.witness(site, history, &row));
@@ -125,11 +117,10 @@ impl Monitor {
     /// After how many seconds the same request would be allowed if nothing else happened. The history
     /// already has the denied event. Nothing, where time alone does not help.
     pub fn retry_after(&self, event: &Event) -> Option<i64> {
-        let fork = self.fork(event);
         let try_at = |time: i64| -> Decision {
             let mut again = event.clone();
             again.time = time;
-            fork.decide_only(&again)
+            self.decide_only(&again)
         };
         let now = event.time.max(self.clock);
         let instants = self.instants(event, now);
@@ -143,7 +134,8 @@ impl Monitor {
         let Some((history, mut values)) = self.history_of(event) else {
             return Vec::new();
         };
-        let mut params = Asked::new(&self.policy, event);
+        let mut known = Answers::default();
+        let mut params = Asked::new(&self.policy, event, &mut known);
         for &rule in self.policy.rules_of(&event.action).iter() {
             let Some(rule) = self.policy.rules.get(rule) else {
                 continue;
@@ -235,7 +227,8 @@ impl Monitor {
                 witness.times = stamps(table, &known, now, def.window, |_| true);
             }
             CellState::Since { anchors, breaks } => {
-                let from = moment.unbroken_from(def, &site.cell, breaks, row);
+                let from =
+                    moment.unbroken_from(def, breaks, &|slot| row.known(site.cell.outer(slot)?));
                 witness.times = stamps(anchors, &known, now, def.window, |at| at.pos >= from);
                 if witness.times.is_empty() {
                     witness.broken = last_break(def.op.clone(), breaks, &|slot| {
@@ -243,6 +236,7 @@ impl Monitor {
                     });
                 }
             }
+            CellState::Pair(_) => {}
             CellState::Previous { older, newer } => {
                 let held = [newer, older].into_iter().flatten();
                 let mut held = held.filter(|held| held.at.pos == history.at.pos - 1);
@@ -264,15 +258,6 @@ impl Monitor {
             }
         };
         Some(witness)
-    }
-
-    pub fn size(&self) -> Size {
-        let states = self.partitions.values().flat_map(|history| &history.states);
-        Size {
-            partitions: self.partitions.len(),
-            rows: states.map(CellState::len).sum(),
-            values: self.values.len(),
-        }
     }
 }
 
@@ -329,7 +314,7 @@ fn last_break(
         .zip(&parts)
         .filter_map(|(store, (_, columns))| {
             let key: Option<Vec<_>> = columns.iter().map(|column| known(*column)).collect();
-            store.get(key?.as_slice())?.last().map(|at| at.time)
+            Some(store.get(key?.as_slice())?.last().time)
         });
     times.max()
 }

@@ -101,7 +101,13 @@ pub fn run(
     mut coverage: Option<&mut Coverage>,
 ) -> CaseOutcome {
     // Steps are in order of time.
-    let mut monitor = Monitor::new(Arc::clone(policy), Config::default());
+    let mut monitor = Monitor::new(
+        Arc::clone(policy),
+        Config {
+            explained: true,
+            ..Config::default()
+        },
+    );
     if let Some(coverage) = coverage.as_deref_mut() {
         coverage.begin();
     }

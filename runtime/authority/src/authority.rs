@@ -3,77 +3,87 @@
 //!
 //! ```text
 //! checkpoints ──decide──▶ channel ──▶ writer: everything waiting becomes one transaction
-//!             ◀─answer──            append → step → … → commit → record → answer
+//!             ◀─answer──            check → append → step → … → commit → record → answer
+//!                                   between: parts of a snapshot, old events dropped
 //! ```
 //!
 //! A verdict leaves after the commit that made its request durable, so concurrent callers share one sync. A
 //! fault in storage, in the records or in evaluation denies that request and every later one.
 
 use crate::action::{Action, FsResult, Outcome};
-use crate::clock::Clock;
 use crate::denial::{Denial, DenyCause};
-use crate::engine::{Engine, PolicySet, Ruling};
+use crate::engine::PolicySet;
 use crate::gate::{Caller, Gate, Permit};
-use crate::history::{Entry, History, HistoryError};
-use crate::records::Records;
+use crate::history::{Built, Entry, Reader};
 use dogwood_compiler::value::{EntityUid, Record};
 use smol_str::SmolStr;
-use std::fs::{File, TryLockError};
-use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use writer::Writer;
 
+mod judge;
+mod snapshot;
+mod start;
 mod writer;
 
 #[cfg(test)]
 mod tests;
+
+pub use judge::Waiting;
+pub use start::OpenError;
 
 /// Requests that may wait for the writer before callers are held back.
 const QUEUE: usize = 1024;
 /// Events of one transaction at most.
 const BATCH: usize = 256;
 
-/// Why a box cannot open its authority.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("this box is already running: another process holds {}", .0.display())]
-    AlreadyRunning(PathBuf),
-    #[error("{} cannot be used: {reason}", path.display())]
-    Directory { path: PathBuf, reason: String },
-    #[error(transparent)]
-    History(#[from] HistoryError),
-    #[error("event {number} of the history does not fit this policy: {reason}")]
-    Replay { number: u64, reason: String },
-    #[error("the decision records cannot be written: {0}")]
-    Records(std::io::Error),
-}
-
 /// The one place where a box decides. Dropping it ends the writer; permits still out are recorded as
 /// indeterminate when the box is opened again.
 pub struct Authority {
     inbox: SyncSender<Message>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// For a new policy to catch up with the history; gone once closed.
+    reader: Mutex<Option<Reader>>,
     recovered: Recovered,
 }
 
 /// What opening found and mended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Events replayed into the policy.
+    /// Events the history holds.
     pub events: usize,
     /// Requests of an earlier run whose outcome was never told, now recorded as indeterminate.
     pub unfinished: usize,
+    /// Events that were stepped, because no snapshot holds them.
+    pub stepped: usize,
+    /// Why the snapshot that is there could not be used.
+    pub passed_over: Option<String>,
+    /// Rules whose window reaches back further than the history does.
+    pub waiting: Vec<Waiting>,
+}
+
+/// Why a policy was not installed. The one before goes on deciding.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReloadError {
+    #[error("the new policy cannot follow the history, so the one before goes on: {0}")]
+    Replay(String),
+    #[error("the box has stopped deciding: {0}")]
+    Stopped(String),
+    #[error("the box has stopped deciding")]
+    Closed,
 }
 
 enum Message {
     Decide {
         caller: Caller,
         action: Action,
+        key: Option<String>,
         answer: SyncSender<Result<Granted, Denial>>,
+    },
+    WhatIf {
+        action: Action,
+        answer: SyncSender<Result<(), Denial>>,
     },
     Complete {
         granted: Granted,
@@ -84,6 +94,15 @@ enum Message {
         action: Box<Action>,
         denial: Box<Denial>,
     },
+    Install {
+        policy: Box<PolicySet>,
+        built: Box<Built>,
+        answer: SyncSender<Result<Vec<Waiting>, ReloadError>>,
+    },
+    /// The policy that was to be installed is none.
+    Rejected(String),
+    /// Something else has come for the writer.
+    Woken,
     Stop,
 }
 
@@ -94,93 +113,49 @@ struct Granted {
     uid: EntityUid,
     input: Record,
     unknown: Outcome,
+    /// Given before, for the same key.
+    repeated: bool,
 }
 
 impl Authority {
-    /// Opens the history under `dir`, which must exist, and replays it into the policy.
-    pub fn open(
-        dir: &Path,
-        mut policy: PolicySet,
-        clock: Arc<dyn Clock>,
-        mut records: Records,
-    ) -> Result<Authority, OpenError> {
-        let lock = lock(&dir.join("lock"))?;
-        let file = dir.join("history.redb");
-        let ran_before = dir.join("ran");
-        let empty = match std::fs::metadata(&file) {
-            Ok(found) => found.len() == 0,
-            Err(e) if e.kind() == ErrorKind::NotFound => true,
-            Err(e) => {
-                return Err(OpenError::Directory {
-                    path: file,
-                    reason: e.to_string(),
-                });
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// Puts another policy in the place of the one that decides. It knows the history as if it had been there
+    /// from the start, as far back as events are kept; rules that would need older ones are named in the
+    /// answer, and wait. Requests decided meanwhile are decided by the policy before.
+    pub fn reload(&self, policy: PolicySet) -> Result<Vec<Waiting>, ReloadError> {
+        let reader = match self.reader.lock() {
+            Ok(reader) => reader.clone().ok_or(ReloadError::Closed)?,
+            Err(_) => return Err(ReloadError::Closed),
+        };
+        let built = reader
+            .view()
+            .and_then(|view| view.build(&*policy.compiled, &AtomicBool::new(false)));
+        drop(reader);
+        let built = match built {
+            Ok(built) => built,
+            Err(reason) => {
+                self.reject(&reason);
+                return Err(ReloadError::Replay(reason));
             }
         };
-        if empty && ran_before.exists() {
-            return Err(HistoryError::Missing(file).into());
-        }
-        let found = History::open(&file, policy.horizon)?;
-        File::create(&ran_before)
-            .and_then(|mark| mark.sync_all())
-            .map_err(|e| OpenError::Directory {
-                path: ran_before,
-                reason: e.to_string(),
-            })?;
-        let first = found
-            .history
-            .next()
-            .saturating_sub(found.entries.len() as u64);
-        for (number, entry) in (first..).zip(&found.entries) {
-            step(&mut *policy.engine, entry)
-                .map_err(|reason| OpenError::Replay { number, reason })?;
-        }
-        let recovered = Recovered {
-            events: found.entries.len(),
-            unfinished: found.unfinished.len(),
+        let (answer, installed) = sync_channel(1);
+        let message = Message::Install {
+            policy: Box::new(policy),
+            built: Box::new(built),
+            answer,
         };
-        let mut history = found.history;
-        end_unfinished(
-            &mut history,
-            &mut *policy.engine,
-            &found.unfinished,
-            clock.now(),
-        )?;
-        records
-            .control(clock.now(), "box_started", "ok", &dir.to_string_lossy())
-            .and_then(|()| records.flush())
-            .map_err(OpenError::Records)?;
-        let (inbox, messages) = sync_channel(QUEUE);
-        let writer = Writer {
-            history,
-            engine: policy.engine,
-            rules: policy.rules,
-            clock,
-            records,
-            returns: inbox.clone(),
-            fault: None,
-            _lock: lock,
-        };
-        let writer = std::thread::Builder::new()
-            .name("authority".into())
-            .spawn(move || writer.run(&messages))
-            .map_err(|e| OpenError::Directory {
-                path: dir.to_path_buf(),
-                reason: e.to_string(),
-            })?;
-        Ok(Authority {
-            inbox,
-            writer: Mutex::new(Some(writer)),
-            recovered,
-        })
+        self.inbox.send(message).map_err(|_| ReloadError::Closed)?;
+        installed.recv().map_err(|_| ReloadError::Closed)?
     }
 
-    pub fn recovered(&self) -> Recovered {
-        self.recovered
+    /// Records that a policy was offered that is none, and why. The one before goes on deciding.
+    pub fn reject(&self, reason: &str) {
+        let _ = self.inbox.send(Message::Rejected(reason.into()));
     }
-}
 
-impl Authority {
     /// Ends the writer once everything sent so far is answered. Whatever is asked later is denied.
     pub fn close(&self) {
         let _ = self.inbox.send(Message::Stop);
@@ -192,6 +167,42 @@ impl Authority {
         if let Some(writer) = writer {
             let _ = writer.join();
         }
+        self.reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+
+    fn ask(
+        &self,
+        caller: &Caller,
+        action: Action,
+        key: Option<String>,
+    ) -> Result<Box<dyn Permit>, Denial> {
+        let closed = closed(&action);
+        let (answer, verdict) = sync_channel(1);
+        let message = Message::Decide {
+            caller: caller.clone(),
+            action,
+            key,
+            answer,
+        };
+        if self.inbox.send(message).is_err() {
+            return Err(closed);
+        }
+        let granted = verdict.recv().map_err(|_| closed)??;
+        Ok(Box::new(Ticket {
+            granted: Some(granted),
+            inbox: self.inbox.clone(),
+        }))
+    }
+}
+
+fn closed(action: &Action) -> Denial {
+    Denial {
+        action: action.name().into(),
+        target: action.target(),
+        cause: DenyCause::Fault("the box has stopped deciding".into()),
     }
 }
 
@@ -203,25 +214,25 @@ impl Drop for Authority {
 
 impl Gate for Authority {
     fn decide(&self, caller: &Caller, action: Action) -> Result<Box<dyn Permit>, Denial> {
-        let closed = Denial {
-            action: action.name().into(),
-            target: action.target(),
-            cause: DenyCause::Fault("the box has stopped deciding".into()),
-        };
+        self.ask(caller, action, None)
+    }
+
+    fn decide_once(
+        &self,
+        caller: &Caller,
+        action: Action,
+        key: &str,
+    ) -> Result<Box<dyn Permit>, Denial> {
+        self.ask(caller, action, Some(key.into()))
+    }
+
+    fn what_if(&self, _: &Caller, action: Action) -> Result<(), Denial> {
+        let closed = closed(&action);
         let (answer, verdict) = sync_channel(1);
-        let message = Message::Decide {
-            caller: caller.clone(),
-            action,
-            answer,
-        };
-        if self.inbox.send(message).is_err() {
+        if self.inbox.send(Message::WhatIf { action, answer }).is_err() {
             return Err(closed);
         }
-        let granted = verdict.recv().map_err(|_| closed)??;
-        Ok(Box::new(Ticket {
-            granted: Some(granted),
-            inbox: self.inbox.clone(),
-        }))
+        verdict.recv().map_err(|_| closed)?
     }
 
     fn record_refusal(&self, caller: &Caller, action: &Action, denial: &Denial) {
@@ -238,25 +249,29 @@ struct Ticket {
     inbox: SyncSender<Message>,
 }
 
-impl Ticket {
-    fn end(&mut self, outcome: Option<Outcome>) {
+impl Permit for Ticket {
+    fn complete(mut self: Box<Self>, outcome: Outcome) {
         if let Some(granted) = self.granted.take() {
-            let outcome = outcome.unwrap_or_else(|| granted.unknown.clone());
             // A writer that is gone leaves the request open in the history; the next run ends it.
             let _ = self.inbox.send(Message::Complete { granted, outcome });
         }
     }
-}
 
-impl Permit for Ticket {
-    fn complete(mut self: Box<Self>, outcome: Outcome) {
-        self.end(Some(outcome));
+    fn repeated(&self) -> bool {
+        self.granted
+            .as_ref()
+            .is_some_and(|granted| granted.repeated)
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.end(None);
+        if let Some(granted) = self.granted.take()
+            && !granted.repeated
+        {
+            let outcome = granted.unknown.clone();
+            let _ = self.inbox.send(Message::Complete { granted, outcome });
+        }
     }
 }
 
@@ -271,30 +286,6 @@ fn unknown_end(action: &EntityUid) -> Outcome {
         Some("shell") => Outcome::Status(-1),
         _ => Outcome::Done,
     }
-}
-
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let unusable = |e: std::io::Error| OpenError::Directory {
-        path: path.to_path_buf(),
-        reason: e.to_string(),
-    };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(unusable)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::AlreadyRunning(path.to_path_buf())),
-        Err(TryLockError::Error(e)) => Err(unusable(e)),
-    }
-}
-
-/// A panic inside the policy is an answer like any other: a fault.
-fn step(engine: &mut dyn Engine, entry: &Entry) -> Result<Option<Ruling>, String> {
-    catch_unwind(AssertUnwindSafe(|| engine.step(&entry.event())))
-        .unwrap_or_else(|_| Err("the evaluation of the policy broke down".into()))
 }
 
 fn outcome_entry(
@@ -313,40 +304,4 @@ fn outcome_entry(
         input: input.clone(),
         output,
     }
-}
-
-fn end_unfinished(
-    history: &mut History,
-    engine: &mut dyn Engine,
-    unfinished: &[(u64, Entry)],
-    now: i64,
-) -> Result<(), OpenError> {
-    if unfinished.is_empty() {
-        return Ok(());
-    }
-    let time = history.stamp(now);
-    let number = history.next();
-    let mut entries = Vec::new();
-    history
-        .transact(|batch| {
-            for (sequence, request) in unfinished {
-                let outcome = unknown_end(&request.action);
-                let entry = outcome_entry(
-                    time,
-                    &request.action,
-                    &request.request_id,
-                    &request.input,
-                    &outcome,
-                );
-                batch.append(&entry)?;
-                batch.close(*sequence)?;
-                entries.push(entry);
-            }
-            Ok(())
-        })
-        .map_err(HistoryError::Write)?;
-    for entry in &entries {
-        step(engine, entry).map_err(|reason| OpenError::Replay { number, reason })?;
-    }
-    Ok(())
 }

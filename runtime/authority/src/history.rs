@@ -1,76 +1,55 @@
 //! The durable history: what was asked and how it ended, in order, in one crash-safe file.
 //!
 //! ```text
-//! events   sequence number → Entry, gapless
-//! open     sequence numbers of permitted requests whose outcome is not known yet
+//! events     sequence number → Entry, gapless, each with a checksum
+//! open       sequence numbers of permitted requests whose outcome is not known yet
+//! keys       key → the answer it got; key_order: sequence number → key
+//! lost       the time of the latest event that was dropped
+//! head       what the snapshot is; chunks: (sequence number, part) → its bytes
 //! ```
 //!
 //! An entry of `open` is written in the transaction that makes its request durable, so a run that is
 //! killed between an effect and its outcome leaves a trace: the next open ends it as indeterminate.
+//!
+//! Events become durable before anything is answered. Snapshots and the dropping of old events do not: they
+//! become so with the next events, and until then the file holds what they stand for.
 
-use dogwood_compiler::event::{Event, RequestPart};
-use dogwood_compiler::value::{EntityUid, Record, Value};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
-use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
+use redb::backends::FileBackend;
+use redb::{
+    Database, Durability, ReadableTable, StorageBackend, Table, TableDefinition, WriteTransaction,
+};
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+mod batch;
+mod entry;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::{Answered, Batch, MOST_KEYS};
+pub use entry::Entry;
+pub use view::{Built, Head, Reader, View};
 
 const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
 const OPEN: TableDefinition<u64, ()> = TableDefinition::new("open");
+const KEYS: TableDefinition<&str, &[u8]> = TableDefinition::new("keys");
+const KEY_ORDER: TableDefinition<u64, &str> = TableDefinition::new("key_order");
+const LOST: TableDefinition<&str, i64> = TableDefinition::new("lost");
+const HEAD: TableDefinition<&str, &[u8]> = TableDefinition::new("head");
+const CHUNKS: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("chunks");
 const FORMAT: TableDefinition<&str, u64> = TableDefinition::new("format");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
-/// One event as it is stored; [`Entry::event`] is what the policy sees.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Entry {
-    pub time: i64,
-    pub action: EntityUid,
-    pub kind: SmolStr,
-    pub request_id: SmolStr,
-    pub input: Record,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Record>,
-}
-
-impl Entry {
-    pub fn event(&self) -> Event {
-        let principal = EntityUid::new("Box::Agent", "self");
-        let resource = EntityUid::new("Box::Resource", "unused");
-        let input = Value::Object(self.input.clone());
-        let mut logged = Record::from([
-            (SmolStr::new_static("input"), input.clone()),
-            (
-                SmolStr::new_static("callerPrincipal"),
-                Value::Entity(principal.clone()),
-            ),
-            (
-                SmolStr::new_static("callerResource"),
-                Value::Entity(resource.clone()),
-            ),
-            (
-                SmolStr::new_static("requestId"),
-                Value::String(self.request_id.clone()),
-            ),
-        ]);
-        if let Some(output) = &self.output {
-            logged.insert(SmolStr::new_static("output"), Value::Object(output.clone()));
-        }
-        let request = (self.kind == "request").then(|| RequestPart {
-            principal: Some(principal),
-            resource: Some(resource),
-            context: Record::from([(SmolStr::new_static("input"), input)]),
-            entities: Vec::new(),
-        });
-        Event {
-            time: self.time,
-            action: self.action.clone(),
-            kind: self.kind.clone(),
-            logged,
-            request,
-        }
-    }
-}
+/// Bytes of one part of a snapshot.
+pub const CHUNK: usize = 64 * 1024;
+/// The last moment that is a date: the end of the year 9999. No clock that says more is believed.
+const LAST_MOMENT: i64 = 253_402_300_799;
+/// Bytes of the file kept in memory. The newest pages are what a decision touches.
+const CACHE: usize = 64 * 1024 * 1024;
 
 /// Why a history cannot be used. A history that cannot be trusted is left as it is.
 #[derive(Debug, thiserror::Error)]
@@ -86,206 +65,304 @@ pub enum HistoryError {
 }
 
 pub struct History {
-    db: Database,
-    next: u64,
-    time: i64,
+    db: Arc<Database>,
+    growth: Growth,
+    oldest: Option<(u64, i64)>,
+    /// There may be parts of snapshots that are no longer needed.
+    stale: bool,
+    /// The snapshot that is being stored.
+    writing: Option<u64>,
 }
 
-/// What [`History::open`] found.
-pub struct Found {
-    pub history: History,
-    /// Every kept event, oldest first.
-    pub entries: Vec<Entry>,
-    /// Permitted requests without an outcome.
-    pub unfinished: Vec<(u64, Entry)>,
+/// What changes as events are appended.
+struct Growth {
+    next: u64,
+    time: i64,
+    /// As the table of that name.
+    open: BTreeSet<u64>,
+    events: u64,
+    bytes: u64,
+}
+
+impl Growth {
+    fn appended(&mut self, bytes: usize, time: i64) {
+        self.next += 1;
+        self.time = self.time.max(time);
+        self.events += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// The file as the layer that histories are written through. Tests have others, which break.
+pub fn file(path: &Path) -> Result<FileBackend, HistoryError> {
+    let damaged = |reason: String| HistoryError::Damaged {
+        file: path.to_path_buf(),
+        reason,
+    };
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|e| damaged(e.to_string()))?;
+    FileBackend::new(file).map_err(|e| damaged(e.to_string()))
 }
 
 impl History {
-    /// Opens or creates `file`, verifies all of it, and drops what is older than `horizon` seconds
-    /// before the last event.
-    pub fn open(file: &Path, horizon: i64) -> Result<Found, HistoryError> {
+    /// Opens or creates a history and verifies its frame: pages, numbers, requests without an end. Each event
+    /// is verified when it is read. `file` is its name in messages.
+    pub fn open(storage: impl StorageBackend, file: &Path) -> Result<History, HistoryError> {
         let damaged = |reason: String| HistoryError::Damaged {
             file: file.to_path_buf(),
             reason,
         };
         let db = Database::builder()
+            .set_cache_size(CACHE)
             .set_check_integrity_on_open(true)
-            .create(file)
+            .create_with_backend(storage)
             .map_err(|e| damaged(e.to_string()))?;
-        let version = stored_version(&db).map_err(damaged)?;
+        let reader = Reader { db: Arc::new(db) };
+        let view = reader.view().map_err(damaged)?;
+        let version = view
+            .table(FORMAT)
+            .and_then(|format| match format {
+                Some(format) => Ok(format.get("history").map_err(text)?.map(|row| row.value())),
+                None => Ok(None),
+            })
+            .map_err(damaged)?;
         if let Some(found) = version.filter(|found| *found != VERSION) {
             return Err(HistoryError::OtherFormat {
                 file: file.to_path_buf(),
                 found,
             });
         }
-        let (mut rows, open) = read_all(&db).map_err(damaged)?;
-        if version.is_none() && !rows.is_empty() {
+        let bounds = view.bounds().map_err(damaged)?;
+        if version.is_none() && bounds.is_some() {
             return Err(damaged("it has events but no format".into()));
         }
-        if let Some(gap) = rows
-            .windows(2)
-            .find(|pair| matches!(pair, [(a, _), (b, _)] if a + 1 != *b))
+        let at = |sequence: u64| match view.entry(sequence) {
+            Ok(Some(entry)) => Ok(entry),
+            Ok(None) => Err(damaged(format!("event {sequence} is gone"))),
+            Err(reason) => Err(damaged(reason)),
+        };
+        let mut growth = Growth {
+            next: 1,
+            time: i64::MIN,
+            open: view.open().map_err(damaged)?.into_iter().collect(),
+            events: 0,
+            bytes: 0,
+        };
+        let mut oldest = None;
+        if let Some((first, last)) = bounds {
+            growth.next = last.saturating_add(1);
+            growth.time = at(last)?.time;
+            oldest = Some((first, at(first)?.time));
+        }
+        if let Some(lost) = view.lost().map_err(damaged)? {
+            growth.time = growth.time.max(lost);
+        }
+        drop(view);
+        let mut history = History {
+            db: reader.db,
+            growth,
+            oldest,
+            stale: true,
+            writing: None,
+        };
+        if version.is_none() {
+            history.begin().map_err(HistoryError::Write)?;
+        }
+        Ok(history)
+    }
+
+    /// Writes the format, and every table there is.
+    fn begin(&mut self) -> Result<(), String> {
+        let tx = self.db.begin_write().map_err(text)?;
         {
-            let after = gap.first().map_or(0, |(seq, _)| *seq);
-            return Err(damaged(format!("events are missing after number {after}")));
+            let mut format = tx.open_table(FORMAT).map_err(text)?;
+            format.insert("history", VERSION).map_err(text)?;
+            tx.open_table(EVENTS).map_err(text)?;
+            tx.open_table(OPEN).map_err(text)?;
         }
-        if rows
-            .windows(2)
-            .any(|pair| matches!(pair, [(_, a), (_, b)] if a.time > b.time))
-        {
-            return Err(damaged("its times run backwards".into()));
+        tx.commit().map_err(text)
+    }
+
+    pub fn reader(&self) -> Reader {
+        Reader {
+            db: Arc::clone(&self.db),
         }
-        let next = rows.last().map_or(1, |(seq, _)| seq + 1);
-        let time = rows.last().map_or(i64::MIN, |(_, entry)| entry.time);
-        let oldest = time.saturating_sub(horizon);
-        let unfinished: Vec<(u64, Entry)> = rows
-            .iter()
-            .filter(|(seq, _)| open.binary_search(seq).is_ok())
-            .cloned()
-            .collect();
-        if unfinished.len() != open.len() {
-            return Err(damaged("a request it calls unfinished is missing".into()));
-        }
-        // An unfinished request is kept with everything after it: its outcome must find it.
-        let first_kept = rows
-            .iter()
-            .find(|(seq, entry)| entry.time >= oldest || open.binary_search(seq).is_ok())
-            .map_or(next, |(seq, _)| *seq);
-        rows.retain(|(seq, _)| *seq >= first_kept);
-        prune(&db, first_kept.min(next.saturating_sub(1))).map_err(HistoryError::Write)?;
-        let entries = rows.into_iter().map(|(_, entry)| entry).collect();
-        Ok(Found {
-            history: History { db, next, time },
-            entries,
-            unfinished,
-        })
     }
 
     /// The time to stamp on an event that happens at `now` by the wall clock: never before an earlier event.
-    pub fn stamp(&mut self, now: i64) -> i64 {
-        self.time = self.time.max(now);
-        self.time
+    pub fn stamp(&self, now: i64) -> Result<i64, String> {
+        if now > LAST_MOMENT {
+            return Err(format!(
+                "the clock cannot be right: it says {now} seconds after 1970"
+            ));
+        }
+        Ok(self.growth.time.max(now))
+    }
+
+    /// The time of the last event.
+    pub fn time(&self) -> i64 {
+        self.growth.time
     }
 
     /// The number the next event gets.
     pub fn next(&self) -> u64 {
-        self.next
+        self.growth.next
     }
 
-    /// One transaction: everything `fill` appends becomes durable together, or not at all.
+    /// Numbers of permitted requests without an outcome.
+    pub fn open_requests(&self) -> impl Iterator<Item = u64> {
+        self.growth.open.iter().copied()
+    }
+
+    /// Events and bytes appended since this was opened.
+    pub fn appended(&self) -> (u64, u64) {
+        (self.growth.events, self.growth.bytes)
+    }
+
+    /// One transaction: everything `fill` appends becomes durable together, or not at all. After an error
+    /// nothing more can be written.
     pub fn transact(
         &mut self,
         fill: impl FnOnce(&mut Batch<'_>) -> Result<(), String>,
     ) -> Result<(), String> {
-        let text = |e: &dyn std::fmt::Display| e.to_string();
-        let tx = self.db.begin_write().map_err(|e| text(&e))?;
+        let tx = self.db.begin_write().map_err(text)?;
+        let first = (self.growth.next, self.growth.time);
         {
-            let events = tx.open_table(EVENTS).map_err(|e| text(&e))?;
-            let open = tx.open_table(OPEN).map_err(|e| text(&e))?;
-            let mut batch = Batch {
-                events,
-                open,
-                next: &mut self.next,
-            };
+            let mut batch = Batch::new(&tx, &mut self.growth)?;
             fill(&mut batch)?;
         }
-        tx.commit().map_err(|e| text(&e))
-    }
-}
-
-/// A transaction being filled.
-pub struct Batch<'h> {
-    events: redb::Table<'h, u64, &'static [u8]>,
-    open: redb::Table<'h, u64, ()>,
-    next: &'h mut u64,
-}
-
-impl Batch<'_> {
-    /// The number the next event gets.
-    pub fn next(&self) -> u64 {
-        *self.next
-    }
-
-    pub fn append(&mut self, entry: &Entry) -> Result<u64, String> {
-        let bytes = serde_json::to_vec(entry).map_err(|e| e.to_string())?;
-        let seq = *self.next;
-        self.events
-            .insert(seq, bytes.as_slice())
-            .map_err(|e| e.to_string())?;
-        *self.next += 1;
-        Ok(seq)
-    }
-
-    /// Notes that the request `seq` is permitted and its outcome not known.
-    pub fn leave_open(&mut self, seq: u64) -> Result<(), String> {
-        self.open
-            .insert(seq, ())
-            .map(drop)
-            .map_err(|e| e.to_string())
-    }
-
-    pub fn close(&mut self, seq: u64) -> Result<(), String> {
-        self.open.remove(seq).map(drop).map_err(|e| e.to_string())
-    }
-}
-
-fn stored_version(db: &Database) -> Result<Option<u64>, String> {
-    let tx = db.begin_read().map_err(|e| e.to_string())?;
-    match tx.open_table(FORMAT) {
-        Ok(table) => Ok(table
-            .get("history")
-            .map_err(|e| e.to_string())?
-            .map(|row| row.value())),
-        Err(TableError::TableDoesNotExist(_)) => Ok(None),
-        Err(e) => Err(e.to_string()),
-    }
-}
-
-type Rows = (Vec<(u64, Entry)>, Vec<u64>);
-
-fn read_all(db: &Database) -> Result<Rows, String> {
-    let tx = db.begin_read().map_err(|e| e.to_string())?;
-    let mut rows = Vec::new();
-    match tx.open_table(EVENTS) {
-        Ok(table) => {
-            for row in table.iter().map_err(|e| e.to_string())? {
-                let (seq, bytes) = row.map_err(|e| e.to_string())?;
-                let entry = serde_json::from_slice(bytes.value())
-                    .map_err(|e| format!("event {} is not readable: {e}", seq.value()))?;
-                rows.push((seq.value(), entry));
-            }
+        if self.growth.next == first.0 {
+            // Nothing but answers that were given before.
+            return tx.abort().map_err(text);
         }
-        Err(TableError::TableDoesNotExist(_)) => {}
-        Err(e) => return Err(e.to_string()),
+        tx.commit().map_err(text)?;
+        self.oldest.get_or_insert((first.0, self.growth.time));
+        Ok(())
     }
-    let mut open = Vec::new();
-    match tx.open_table(OPEN) {
-        Ok(table) => {
-            for row in table.iter().map_err(|e| e.to_string())? {
-                open.push(row.map_err(|e| e.to_string())?.0.value());
+
+    /// A transaction whose loss does no harm: it becomes durable with the next events.
+    fn tidily(
+        &self,
+        work: impl FnOnce(&WriteTransaction) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut tx = self.db.begin_write().map_err(text)?;
+        tx.set_durability(Durability::None).map_err(text)?;
+        work(&tx)?;
+        tx.commit().map_err(text)
+    }
+
+    /// Whether there is something to drop, given how many seconds are kept.
+    pub fn untidy(&self, keep: i64) -> bool {
+        self.stale || self.droppable(keep).is_some()
+    }
+
+    /// The oldest event, if it is older than what is kept and no request without an end stands before or at it.
+    fn droppable(&self, keep: i64) -> Option<u64> {
+        let (sequence, time) = self.oldest?;
+        let old = time < self.growth.time.saturating_sub(keep);
+        let bound = self.growth.open.first().copied();
+        // The last event always stays: numbers go on from it.
+        let bound = bound
+            .unwrap_or(u64::MAX)
+            .min(self.growth.next.saturating_sub(1));
+        (old && sequence < bound).then_some(bound)
+    }
+
+    /// Drops at most `rows` old events and some parts of old snapshots.
+    pub fn tidy(&mut self, keep: i64, rows: usize) -> Result<(), String> {
+        let bound = self.droppable(keep);
+        let since = self.growth.time.saturating_sub(keep);
+        let (mut oldest, mut stale) = (self.oldest, self.stale);
+        self.tidily(|tx| {
+            if let Some(bound) = bound {
+                let mut events = tx.open_table(EVENTS).map_err(text)?;
+                let (mut lost, mut dropped) = (None, 0);
+                oldest = loop {
+                    let Some((sequence, time)) = oldest_row(&events)? else {
+                        break None;
+                    };
+                    if time >= since || sequence >= bound || dropped == rows {
+                        break Some((sequence, time));
+                    }
+                    events.remove(sequence).map_err(text)?;
+                    lost = Some(time);
+                    dropped += 1;
+                };
+                if let Some(time) = lost {
+                    let mut table = tx.open_table(LOST).map_err(text)?;
+                    table.insert("time", time).map_err(text)?;
+                }
             }
-        }
-        Err(TableError::TableDoesNotExist(_)) => {}
-        Err(e) => return Err(e.to_string()),
+            if stale {
+                stale = drop_chunks(tx, self.writing, rows / 16 + 1)?;
+            }
+            Ok(())
+        })?;
+        (self.oldest, self.stale) = (oldest, stale);
+        Ok(())
     }
-    Ok((rows, open))
+
+    /// Stores one part of a snapshot; with the last one it takes the place of the one before.
+    pub fn put_snapshot(&mut self, head: &Head, part: u32, bytes: &[u8]) -> Result<(), String> {
+        let last = part.saturating_add(1) == head.chunks;
+        self.tidily(|tx| {
+            let mut chunks = tx.open_table(CHUNKS).map_err(text)?;
+            chunks.insert((head.sequence, part), bytes).map_err(text)?;
+            if last {
+                let sealed = entry::seal(b"head", head)?;
+                let mut table = tx.open_table(HEAD).map_err(text)?;
+                table.insert("head", sealed.as_slice()).map_err(text)?;
+            }
+            Ok(())
+        })?;
+        self.stale |= last;
+        self.writing = (!last).then_some(head.sequence);
+        Ok(())
+    }
 }
 
-/// Writes the format and deletes events before `first`. The last event always stays: time and numbers
-/// go on from it.
-fn prune(db: &Database, first: u64) -> Result<(), String> {
-    let tx = db.begin_write().map_err(|e| e.to_string())?;
-    {
-        let mut format = tx.open_table(FORMAT).map_err(|e| e.to_string())?;
-        format
-            .insert("history", VERSION)
-            .map_err(|e| e.to_string())?;
-        let mut events = tx.open_table(EVENTS).map_err(|e| e.to_string())?;
-        events
-            .retain_in(..first, |_, _| false)
-            .map_err(|e| e.to_string())?;
-        tx.open_table(OPEN).map_err(|e| e.to_string())?;
+/// The number and the time of the oldest event.
+fn oldest_row(events: &Table<'_, u64, &'static [u8]>) -> Result<Option<(u64, i64)>, String> {
+    let Some((sequence, bytes)) = events.first().map_err(text)? else {
+        return Ok(None);
+    };
+    let sequence = sequence.value();
+    let entry: Entry = entry::open_seal(&sequence.to_le_bytes(), bytes.value())
+        .map_err(|reason| format!("event {sequence} is not readable: {reason}"))?;
+    Ok(Some((sequence, entry.time)))
+}
+
+/// Removes parts that are not the snapshot's; whether there may be more.
+fn drop_chunks(tx: &WriteTransaction, writing: Option<u64>, most: usize) -> Result<bool, String> {
+    let head = tx.open_table(HEAD).map_err(text)?;
+    let current = match head.get("head").map_err(text)? {
+        Some(bytes) => entry::open_seal::<Head>(b"head", bytes.value())
+            .ok()
+            .map(|head| head.sequence),
+        None => None,
+    };
+    let mut chunks = tx.open_table(CHUNKS).map_err(text)?;
+    let mut stale = Vec::new();
+    for row in chunks.iter().map_err(text)? {
+        let key = row.map_err(text)?.0.value();
+        if Some(key.0) != current && Some(key.0) != writing {
+            stale.push(key);
+        }
+        if stale.len() > most {
+            break;
+        }
     }
-    tx.commit().map_err(|e| e.to_string())
+    for key in stale.iter().take(most) {
+        chunks.remove(*key).map_err(text)?;
+    }
+    Ok(stale.len() > most)
 }

@@ -16,4 +16,4 @@ pub mod records;
 
 mod authority;
 
-pub use authority::{Authority, OpenError, Recovered};
+pub use authority::{Authority, OpenError, Recovered, ReloadError, Waiting};

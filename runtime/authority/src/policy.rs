@@ -1,44 +1,31 @@
 //! Checked rules as the engine of a box.
 
 use crate::denial::RuleName;
-use crate::engine::{Engine, PolicySet, RuleCard, Ruling};
+use crate::engine::{Compiled, Engine, PolicySet, RuleCard, Ruling};
 use dogwood_compiler::compile::{Checked, CheckedRule, Source};
-use dogwood_compiler::event::Event;
+use dogwood_compiler::event::{Event, strict};
 use dogwood_compiler::explain::{NamedRule, why};
+use dogwood_compiler::grammar::ast;
+use dogwood_compiler::horizon;
 use dogwood_compiler::monitor::{Config, Decision, Monitor, Policy};
 use dogwood_compiler::schema::Service;
 use std::path::Path;
 use std::sync::Arc;
 
 impl PolicySet {
-    /// The rules of `sources`, checked against `service`, with an empty history.
+    /// The rules of `sources`, checked against `service`.
     pub fn new(checked: &Checked, sources: &[Source], service: &Service) -> PolicySet {
-        let rules: Vec<_> = checked
-            .rules
-            .iter()
-            .map(|checked| checked.rule.clone())
-            .collect();
-        let monitor = Monitor::new(
-            Arc::new(Policy::new(&rules, service)),
-            Config { lateness: 0 },
-        );
         let cards: Vec<RuleCard> = checked
             .rules
             .iter()
             .map(|rule| RuleCard::of(rule, sources))
             .collect();
-        let named = rules.into_iter().zip(&cards).map(|(rule, card)| NamedRule {
-            rule,
-            name: card.name.to_string(),
-        });
+        let rules: Vec<ast::Rule> = checked.rules.iter().map(|rule| rule.rule.clone()).collect();
+        let longest = cards.iter().map(|card| card.horizon).max().unwrap_or(0);
         PolicySet {
-            engine: Box::new(Monitored {
-                monitor,
-                rules: named.collect(),
-                last: None,
-            }),
+            compiled: Arc::new(Rules::new(rules, &cards, service)),
             rules: cards,
-            horizon: service.events.max_window,
+            keep: longest.max(service.events.max_window),
         }
     }
 }
@@ -59,6 +46,8 @@ impl RuleCard {
                 place: place(checked, sources),
             },
             description: given("description"),
+            forbids: checked.rule.effect == ast::Effect::Forbid,
+            horizon: horizon::of_rule(&checked.rule),
         }
     }
 }
@@ -76,9 +65,96 @@ fn place(checked: &CheckedRule, sources: &[Source]) -> String {
     format!("{name}:{line}")
 }
 
+/// The rules, compiled, and once more without their past.
+struct Rules {
+    policy: Arc<Policy>,
+    named: Arc<[NamedRule]>,
+    /// Every rule as a forbid over the request alone: those that match are those that could decide.
+    present: Arc<Policy>,
+    fingerprint: String,
+}
+
+impl Rules {
+    fn new(rules: Vec<ast::Rule>, cards: &[RuleCard], service: &Service) -> Rules {
+        let present: Vec<ast::Rule> = rules
+            .iter()
+            .map(|rule| ast::Rule {
+                effect: ast::Effect::Forbid,
+                ..horizon::without_past(rule)
+            })
+            .collect();
+        let policy = Arc::new(Policy::new(&rules, service));
+        let named = rules.into_iter().zip(cards).map(|(rule, card)| NamedRule {
+            rule,
+            name: card.name.to_string(),
+        });
+        let digits = policy.fingerprint();
+        Rules {
+            policy,
+            fingerprint: digits.iter().map(|byte| format!("{byte:02x}")).collect(),
+            named: named.collect(),
+            present: Arc::new(Policy::new(&present, service)),
+        }
+    }
+
+    fn engine(&self, monitor: Monitor) -> Box<dyn Engine> {
+        Box::new(Monitored {
+            monitor,
+            rules: Arc::clone(&self.named),
+            last: None,
+        })
+    }
+}
+
+impl Compiled for Rules {
+    fn start(&self) -> Box<dyn Engine> {
+        self.engine(Monitor::new(Arc::clone(&self.policy), IN_ORDER))
+    }
+
+    fn load(&self, saved: &[u8]) -> Result<Box<dyn Engine>, String> {
+        Monitor::load(Arc::clone(&self.policy), IN_ORDER, saved)
+            .map(|monitor| self.engine(monitor))
+            .map_err(|error| error.to_string())
+    }
+
+    fn fingerprint(&self) -> String {
+        self.fingerprint.clone()
+    }
+
+    fn check(&self, event: &Event) -> Result<(), String> {
+        strict::check(event, self.policy.service()).map_err(|error| error.to_string())
+    }
+
+    fn possible(&self, event: &Event, among: &[usize]) -> Vec<usize> {
+        let decision = Monitor::new(Arc::clone(&self.present), IN_ORDER).decide_only(event);
+        let mut possible: Vec<usize> = among
+            .iter()
+            .filter(|rule| decision.rules.contains(rule))
+            .copied()
+            .collect();
+        // A rule that cannot be evaluated might have matched; so might every rule if the request cannot.
+        let failed = |rule: &usize| {
+            decision
+                .errors
+                .iter()
+                .any(|error| error.rule.is_none_or(|failed| failed == *rule))
+        };
+        possible.extend(among.iter().filter(|rule| failed(rule)));
+        possible.sort_unstable();
+        possible.dedup();
+        possible
+    }
+}
+
+/// The authority stamps events itself, never backwards.
+const IN_ORDER: Config = Config {
+    lateness: 0,
+    explained: true,
+};
+
 struct Monitored {
     monitor: Monitor,
-    rules: Vec<NamedRule>,
+    rules: Arc<[NamedRule]>,
     /// The decision on the event just stepped.
     last: Option<Decision>,
 }
@@ -93,12 +169,23 @@ impl Engine for Monitored {
         Ok(self.last.as_ref().map(ruling))
     }
 
+    fn what_if(&self, event: &Event) -> Result<Option<Ruling>, String> {
+        if !self.monitor.policy().decides(&event.kind) {
+            return Ok(None);
+        }
+        Ok(Some(ruling(&self.monitor.decide_only(event))))
+    }
+
     fn witness(&self, event: &Event, _: &Ruling) -> Vec<String> {
         let Some(decision) = &self.last else {
             return Vec::new();
         };
         let found = why(&self.rules, &self.monitor, event, decision);
         found.iter().map(ToString::to_string).collect()
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        Some(self.monitor.save())
     }
 }
 
@@ -185,12 +272,12 @@ unless temporal {
         policy.dw:2 policy.dw:2 None
         push_gate policy.dw:4 Some("Run the tests, then push.")
         "#);
-        assert_eq!(set().horizon, 86_400);
+        assert_eq!((set().horizon(), set().keep), (900, 86_400));
     }
 
     #[test]
     fn a_real_policy_rules_and_says_why() {
-        let mut engine = set().engine;
+        let mut engine = set().compiled.start();
         let mut ask = |time: i64| {
             let push = event(time, "request", "git push", None);
             let ruling = engine.step(&push).unwrap().unwrap();
@@ -200,7 +287,7 @@ unless temporal {
         };
         let (allow, rules, witness) = ask(0);
         assert!(!allow && rules == [1] && !witness.is_empty());
-        let mut engine = set().engine;
+        let mut engine = set().compiled.start();
         assert_eq!(
             engine.step(&event(10, "response", "npm test", Some(0))),
             Ok(None)

@@ -44,7 +44,13 @@ fn compiled(rules: &[CheckedRule], service: &Service) -> Arc<Policy> {
 }
 
 fn last(policy: &Arc<Policy>, lateness: i64, events: &[&Event]) -> Option<Decision> {
-    let mut monitor = Monitor::new(Arc::clone(policy), Config { lateness });
+    let mut monitor = Monitor::new(
+        Arc::clone(policy),
+        Config {
+            lateness,
+            ..Config::default()
+        },
+    );
     let mut decided = None;
     for event in events {
         decided = monitor.step(event).unwrap();

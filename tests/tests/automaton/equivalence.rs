@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// So many cases; a failing one is printed, not kept in a file.
-fn cases(cases: u32) -> Cases {
+pub fn cases(cases: u32) -> Cases {
     Cases {
         cases,
         failure_persistence: None,
@@ -139,7 +139,7 @@ fn the_monitor_agrees_with_the_table() {
     println!("{:?}", seen.kinds.borrow());
     // The cases are worth something: leaves are legal, both answers occur, and so do all kinds of cell.
     assert!(accepted * 2 > written && yes * 10 > no && no * 10 > yes);
-    assert_eq!(seen.kinds.borrow().len(), 5);
+    assert_eq!(seen.kinds.borrow().len(), 6);
 }
 
 /// More lateness than needed changes nothing, and neither does the order in which rules are given.
@@ -165,6 +165,7 @@ fn lateness_beyond_need_changes_nothing() {
             policy,
             Config {
                 lateness: lateness(&events) + 1000,
+                explained: false,
             },
         );
         let mut decisions = Vec::new();

@@ -81,7 +81,7 @@ proptest! {
             .enumerate()
             .map(|(number, rule)| NamedRule { rule, name: format!("rule-{number}") })
             .collect();
-        let mut monitor = Monitor::new(policy, Config { lateness: lateness(&events) });
+        let mut monitor = Monitor::new(policy, Config { lateness: lateness(&events), explained: true });
         for (position, event) in events.iter().enumerate() {
             let Ok(Some(decision)) = monitor.step(event) else { continue };
             let found = why(&named, &monitor, event, &decision);

@@ -115,7 +115,7 @@ impl<'c> Writer<'c> {
         if depth == 0 {
             return self.matcher(scope, None);
         }
-        match self.pick(12) {
+        match self.pick(13) {
             0 => self.matcher(scope, None),
             1 => {
                 let window = self.window();
@@ -167,10 +167,35 @@ impl<'c> Writer<'c> {
                 format!("exists ({name}: {}). (({binds}){rest})", name_of(ty))
             }
             9 | 10 => self.comparison(depth - 1, scope),
+            11 => self.joined(scope),
             _ => {
                 let head = self.matcher(scope, None);
                 format!("({head}) && {}", self.filter(depth - 1, scope))
             }
+        }
+    }
+
+    /// Two operators with a variable in common, perhaps with more of their own.
+    fn joined(&mut self, scope: &Scope) -> String {
+        let ty = self.of(&[Ty::Text, Ty::Long, Ty::Clerk]);
+        let inner = Self::with(scope, "x", ty);
+        let outside: Scope = scope
+            .iter()
+            .filter(|(known, _)| known != "x")
+            .cloned()
+            .collect();
+        let (first, second) = (self.window(), self.window());
+        let one = self.matcher(&outside, Some(("x", ty)));
+        let other = self.matcher(&outside, Some(("x", ty)));
+        let rest = match self.pick(4) {
+            0 => format!(" && {}", self.filter(0, &inner)),
+            1 => format!(" && !(formerly {first} ({}))", self.matcher(&inner, None)),
+            _ => String::new(),
+        };
+        let both = format!("formerly {first} ({one}) && formerly {second} ({other}){rest}");
+        match self.pick(3) {
+            0 => format!("(count for (x: {}). where ({both})) >= 2", name_of(ty)),
+            _ => format!("exists (x: {}). ({both})", name_of(ty)),
         }
     }
 

@@ -7,7 +7,11 @@ use dogwood_compiler::value::EntityUid;
 
 fn monitor(text: &str) -> Monitor {
     let service = service(DEPOT, Some(UNPINNED));
-    Monitor::new(policy(&long(text), &service), Config::default())
+    let config = Config {
+        explained: true,
+        ..Config::default()
+    };
+    Monitor::new(policy(&long(text), &service), config)
 }
 
 fn feed(monitor: &mut Monitor, events: &[Event]) -> String {

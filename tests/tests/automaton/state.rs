@@ -5,7 +5,7 @@ use dogwood_compiler::monitor::{CellKind, Config, Monitor, Size};
 use std::collections::BTreeSet;
 
 /// One leaf for each kind of cell, and nested ones.
-const LEAVES: [&str; 9] = [
+const LEAVES: [&str; 10] = [
     "formerly within 20s Q{ input.crate: context.input.crate }",
     "formerly within 20s (Q{ input.kg: * } && !(Q{ input.crate: context.input.crate }))",
     "previous within 20s M{ input.crate: context.input.crate }",
@@ -14,6 +14,7 @@ const LEAVES: [&str; 9] = [
     "M{} since within 20s Q{}",
     "(count for (c: String). where formerly within 20s M{ input.crate: c }) <= 2",
     "(sum k for (k: Long), (t: Timepoint). where formerly within 20s (M{ input.kg: k, input.crate: context.input.crate } && tp(t))) <= 2",
+    "exists (c: String). (formerly within 20s Q{ input.crate: c } && formerly within 20s M{ input.crate: c })",
     "formerly within 20s (formerly within 20s Q{ input.crate: context.input.crate })",
 ];
 
@@ -23,7 +24,7 @@ fn run(events: i64, pinned: bool) -> (Size, Monitor) {
     let text: String = LEAVES.iter().map(|leaf| move_rule(leaf)).collect();
     let policy = policy(&text, &service);
     let kinds: BTreeSet<CellKind> = policy.cells().iter().map(|cell| cell.kind).collect();
-    assert_eq!(kinds.len(), 5);
+    assert_eq!(kinds.len(), 6);
     let mut monitor = Monitor::new(policy, Config::default());
     let mut largest = Size::default();
     for n in 0..events {

@@ -2,7 +2,7 @@
 
 use super::super::Failure;
 use super::super::policy::Set;
-use super::super::replay::{error, line};
+use super::super::replay::{Line, error};
 use dogwood_compiler::compile::CheckedRule;
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
@@ -42,7 +42,13 @@ impl<'t> Verdict<'t> {
     ) -> Option<Verdict<'t>> {
         // Never late: the lateness is that of this very trace.
         let lateness = monitor::lateness(events);
-        let mut monitor = Monitor::new(Arc::clone(policy), Config { lateness });
+        let mut monitor = Monitor::new(
+            Arc::clone(policy),
+            Config {
+                lateness,
+                explained: true,
+            },
+        );
         let mut decided = None;
         for event in events.get(..=at)? {
             decided = monitor.step(event).ok().flatten();
@@ -81,7 +87,12 @@ impl<'t> Verdict<'t> {
     }
 
     pub fn text(&self) -> String {
-        let mut out = line(self.at, self.event.time, &self.decision);
+        let line = Line {
+            position: self.at,
+            time: self.event.time,
+            decision: &self.decision,
+        };
+        let mut out = line.to_string();
         if !self.rules.is_empty() {
             let by = if self.decision.allowed() {
                 "permitted"

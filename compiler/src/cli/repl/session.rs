@@ -56,7 +56,13 @@ impl<'s> Session<'s> {
     ) -> Session<'s> {
         Session {
             service,
-            monitor: Monitor::new(Arc::clone(&policy), Config::default()),
+            monitor: Monitor::new(
+                Arc::clone(&policy),
+                Config {
+                    explained: true,
+                    ..Config::default()
+                },
+            ),
             policy,
             names: rules.iter().map(|rule| rule.name.clone()).collect(),
             rules,
@@ -277,7 +283,13 @@ impl<'s> Session<'s> {
 
     /// Decides everything anew.
     fn again(&mut self) {
-        self.monitor = Monitor::new(Arc::clone(&self.policy), Config::default());
+        self.monitor = Monitor::new(
+            Arc::clone(&self.policy),
+            Config {
+                explained: true,
+                ..Config::default()
+            },
+        );
         self.decisions.clear();
         for (position, event) in self.events.iter().enumerate() {
             if let Ok(Some(decision)) = self.monitor.step(event) {

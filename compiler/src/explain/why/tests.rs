@@ -43,7 +43,13 @@ impl Story {
             .collect();
         Story {
             rules,
-            monitor: Monitor::new(compiled, Config::default()),
+            monitor: Monitor::new(
+                compiled,
+                Config {
+                    explained: true,
+                    ..Config::default()
+                },
+            ),
             told: String::new(),
         }
     }

@@ -1,397 +1,371 @@
 //! The writer thread: everything waiting becomes one transaction, then one round of answers.
 
-use super::{BATCH, Granted, Message, outcome_entry, step, unknown_end};
-use crate::action::Action;
+use super::judge::{Live, Waiting};
+use super::snapshot::Snapshots;
+use super::{BATCH, Granted, Message, ReloadError};
 use crate::clock::Clock;
-use crate::denial::{Denial, DenyCause};
-use crate::engine::{Engine, RuleCard};
-use crate::gate::Caller;
-use crate::history::{Batch, Entry, History};
-use crate::records::{Decided, Records};
-use dogwood_compiler::value::Value;
-use smol_str::{SmolStr, format_smolstr};
+use crate::engine::PolicySet;
+use crate::history::{Built, History};
+use crate::records::Records;
+use std::collections::VecDeque;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+use take::{Decision, Done, Taking, refused};
+
+mod take;
+
+pub(super) use super::snapshot::Pace;
+
+/// How long the outcome of a request may wait for a request to share a sync with. Nobody waits for it.
+const LINGER: Duration = Duration::from_millis(1);
+/// Old events dropped at once, beside as many as came in meanwhile.
+const TIDY: usize = 64;
+/// Batches between two pieces of housekeeping when there is never a pause.
+const EVERY: u64 = 16;
 
 pub(super) struct Writer {
-    pub(super) history: History,
-    pub(super) engine: Box<dyn Engine>,
-    pub(super) rules: Vec<RuleCard>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) records: Records,
+    history: History,
+    live: Live,
+    clock: Arc<dyn Clock>,
+    records: Records,
     /// Where a permit that nobody received is reported back to.
-    pub(super) returns: SyncSender<Message>,
+    returns: SyncSender<Message>,
     /// Set once, never cleared: what broke.
-    pub(super) fault: Option<String>,
-    pub(super) _lock: File,
-}
-
-/// A decision made and not yet answered.
-struct Decision {
-    entry: Entry,
-    caller: Caller,
-    action: Action,
-    verdict: Result<Granted, Denial>,
-    governing: Option<usize>,
-    determining: Vec<usize>,
-    sequence: u64,
-}
-
-/// What happened in one transaction, in order, to be recorded after the commit.
-enum Done {
-    Decision(Box<Decision>, SyncSender<Result<Granted, Denial>>),
-    Outcome {
-        sequence: u64,
-        entry: Entry,
-    },
-    Refused {
-        caller: Caller,
-        action: Box<Action>,
-        denial: Box<Denial>,
-    },
+    fault: Option<String>,
+    snapshots: Snapshots,
+    batches: u64,
+    /// Events appended when old ones were last dropped.
+    tidied_at: u64,
+    clock_behind: bool,
+    _lock: Option<File>,
 }
 
 impl Writer {
+    /// `snapshot` is the last event that the snapshot in the history holds.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one thing, made in one place"
+    )]
+    pub(super) fn new(
+        history: History,
+        live: Live,
+        clock: Arc<dyn Clock>,
+        records: Records,
+        returns: SyncSender<Message>,
+        lock: Option<File>,
+        pace: Pace,
+        snapshot: Option<u64>,
+    ) -> Writer {
+        let behind = history.next().saturating_sub(1) - snapshot.unwrap_or(0);
+        Writer {
+            history,
+            live,
+            clock,
+            records,
+            returns,
+            fault: None,
+            snapshots: Snapshots::new(pace, behind),
+            batches: 0,
+            tidied_at: 0,
+            clock_behind: false,
+            _lock: lock,
+        }
+    }
+
     pub(super) fn run(mut self, messages: &Receiver<Message>) {
         let mut going = true;
         while going {
-            let Ok(first) = messages.recv() else { break };
-            let mut waiting = vec![first];
-            waiting.extend(messages.try_iter().take(BATCH - 1));
-            if let Some(stop) = waiting
-                .iter()
-                .position(|message| matches!(message, Message::Stop))
-            {
-                waiting.truncate(stop);
-                going = false;
+            let Some(first) = self.wait(messages) else {
+                break;
+            };
+            let mut waiting = gather(first, messages);
+            let mut batch = VecDeque::new();
+            while let Some(message) = waiting.pop_front() {
+                match message {
+                    Message::Stop => {
+                        going = false;
+                        break;
+                    }
+                    Message::Install {
+                        policy,
+                        built,
+                        answer,
+                    } => {
+                        self.serve(std::mem::take(&mut batch));
+                        let _ = answer.send(self.install(*policy, *built));
+                    }
+                    Message::Rejected(reason) => {
+                        self.control("policy_refused", "refused", &reason);
+                    }
+                    Message::Woken => {}
+                    other => batch.push_back(other),
+                }
             }
-            self.serve(waiting);
+            self.serve(batch);
         }
-        let _ = self
-            .records
-            .control(self.clock.now(), "box_stopped", "ok", "");
-        let _ = self.records.flush();
+        self.snapshots.abandon();
+        if self.fault.is_none() && self.history.untidy(self.keep()) {
+            self.tidy();
+        }
+        self.control("box_stopped", "ok", "");
+    }
+
+    /// The next message. While there is none, and now and then in any case, what nobody waits for is done.
+    fn wait(&mut self, messages: &Receiver<Message>) -> Option<Message> {
+        if self.batches % EVERY == EVERY - 1 {
+            self.batches += 1;
+            self.keep_house();
+        }
+        loop {
+            if let Ok(message) = messages.try_recv() {
+                return Some(message);
+            }
+            if !self.keep_house() {
+                return messages.recv().ok();
+            }
+        }
+    }
+
+    /// One bounded piece of work on snapshots or old events; whether there was one.
+    fn keep_house(&mut self) -> bool {
+        if self.fault.is_some() {
+            return false;
+        }
+        let appended = self.history.appended();
+        let done = if self.snapshots.waiting(appended) {
+            self.snapshots.begin(
+                appended,
+                self.history.reader(),
+                Arc::clone(&self.live.compiled),
+                self.returns.clone(),
+            );
+            let stored = match self.snapshots.next_part() {
+                Some((head, part, bytes)) => self.history.put_snapshot(head, part, bytes),
+                None => Ok(()),
+            };
+            self.snapshots.put();
+            stored
+        } else if self.history.untidy(self.keep()) {
+            self.tidy();
+            return true;
+        } else {
+            return false;
+        };
+        if let Some(reason) = self.snapshots.failed.take() {
+            self.control("snapshot_failed", "refused", &reason);
+        }
+        self.broke(done);
+        true
+    }
+
+    /// Seconds of history that are kept.
+    fn keep(&self) -> i64 {
+        self.live.keep.max(self.live.horizon())
+    }
+
+    /// Drops old events: some, and more the more came in since the last time.
+    fn tidy(&mut self) {
+        let (appended, _) = self.history.appended();
+        let came = usize::try_from(appended - self.tidied_at).unwrap_or(usize::MAX);
+        self.tidied_at = appended;
+        let rows = TIDY.saturating_add(came.saturating_mul(2));
+        let done = self.history.tidy(self.keep(), rows);
+        self.broke(done);
+    }
+
+    fn broke(&mut self, written: Result<(), String>) {
+        if let Err(reason) = written {
+            self.fault
+                .get_or_insert(format!("the history cannot be written: {reason}"));
+        }
+    }
+
+    /// What the box itself did, recorded at once.
+    fn control(&mut self, operation: &str, outcome: &str, subject: &str) {
+        let now = self.clock.now();
+        let told = self.records.control(now, operation, outcome, subject);
+        if let Err(e) = told.and_then(|()| self.records.flush()) {
+            self.fault
+                .get_or_insert(format!("the decision records cannot be written: {e}"));
+        }
+    }
+
+    /// From here on the new policy decides. It steps the few events that came while it was built.
+    fn install(
+        &mut self,
+        policy: PolicySet,
+        mut built: Built,
+    ) -> Result<Vec<Waiting>, ReloadError> {
+        if let Some(reason) = &self.fault {
+            return Err(ReloadError::Stopped(reason.clone()));
+        }
+        let followed = self
+            .history
+            .reader()
+            .view()
+            .and_then(|view| built.follow(&view, &AtomicBool::new(false)));
+        if let Err(reason) = followed {
+            self.control("policy_refused", "refused", &reason);
+            return Err(ReloadError::Replay(reason));
+        }
+        let before = self.live.compiled.fingerprint();
+        self.live = Live::new(policy, built);
+        let fingerprint = self.live.compiled.fingerprint();
+        if before != fingerprint {
+            self.snapshots.hurry();
+        }
+        self.control("policy_installed", "ok", &fingerprint);
+        match &self.fault {
+            Some(reason) => Err(ReloadError::Stopped(reason.clone())),
+            None => Ok(self.live.waiting(self.history.time().max(self.clock.now()))),
+        }
     }
 
     /// One transaction: everything waiting.
-    fn serve(&mut self, waiting: Vec<Message>) {
+    fn serve(&mut self, mut waiting: VecDeque<Message>) {
+        if waiting.is_empty() {
+            return;
+        }
+        self.batches += 1;
         let mut done = Vec::with_capacity(waiting.len());
-        if self.fault.is_none() && !waiting.is_empty() {
-            let time = self.history.stamp(self.clock.now());
-            let Writer {
-                history,
-                engine,
-                rules,
-                fault,
-                ..
-            } = self;
-            let committed = history.transact(|batch| {
-                for message in waiting {
-                    take(message, time, batch, &mut **engine, rules, fault, &mut done)?;
-                }
-                Ok(())
-            });
+        if self.fault.is_none() {
+            self.note_clock();
+            let committed = match self.history.stamp(self.clock.now()) {
+                Ok(time) => self.commit(time, &mut waiting, &mut done),
+                Err(reason) => Err(reason),
+            };
             if let Err(reason) = committed {
-                self.fault
-                    .get_or_insert(format!("the history cannot be written: {reason}"));
+                self.fault.get_or_insert(reason);
                 self.refuse_all(&mut done);
             }
-        } else {
-            for message in waiting {
-                self.take_faulted(message, &mut done);
-            }
         }
+        // Once something broke, nothing is asked any more: it is recorded as refused, if that still works.
+        let reason = self.fault.clone().unwrap_or_default();
+        done.extend(
+            waiting
+                .into_iter()
+                .filter_map(|message| refused(message, &reason, self.clock.now())),
+        );
         if let Err(e) = self.record(&done) {
             self.fault
                 .get_or_insert(format!("the decision records cannot be written: {e}"));
             self.refuse_all(&mut done);
         }
-        for done in done {
-            if let Done::Decision(decision, answer) = done {
-                let Decision { verdict, .. } = *decision;
-                if let Err(unheard) = answer.send(verdict)
-                    && let Ok(granted) = unheard.0
-                {
-                    let outcome = granted.unknown.clone();
-                    let _ = self
-                        .returns
-                        .try_send(Message::Complete { granted, outcome });
+        self.answer(done);
+    }
+
+    fn commit(
+        &mut self,
+        time: i64,
+        waiting: &mut VecDeque<Message>,
+        done: &mut Vec<Done>,
+    ) -> Result<(), String> {
+        let mut taking = Taking {
+            live: &mut self.live,
+            fault: &mut self.fault,
+            time,
+            done,
+        };
+        let writes = |message: &Message| {
+            !matches!(message, Message::WhatIf { .. } | Message::Refused { .. })
+        };
+        if !waiting.iter().any(writes) {
+            while let Some(message) = waiting.pop_front() {
+                taking.aside(message);
+            }
+            return Ok(());
+        }
+        self.history
+            .transact(|batch| {
+                while let Some(message) = waiting.pop_front() {
+                    taking.take(message, batch)?;
                 }
-            }
+                Ok(())
+            })
+            .map_err(|reason| format!("the history cannot be written: {reason}"))
+    }
+
+    /// A clock that was set back is followed again when it has caught up. Until then time stands still, so that
+    /// no window ends early.
+    fn note_clock(&mut self) {
+        const SLACK: i64 = 300;
+        let behind = self.history.time().saturating_sub(self.clock.now());
+        if self.history.next() > 1 && behind > SLACK && !self.clock_behind {
+            self.clock_behind = true;
+            self.control("clock_set_back", "ok", &format!("by {behind} seconds"));
+        } else if behind <= 0 {
+            self.clock_behind = false;
         }
     }
 
-    /// Once something broke, nothing is asked any more: it is recorded as refused, if that still works.
-    fn take_faulted(&self, message: Message, done: &mut Vec<Done>) {
-        let reason = self.fault.clone().unwrap_or_default();
-        match message {
-            Message::Decide {
-                caller,
-                action,
-                answer,
-            } => {
-                let entry = request_entry(self.clock.now(), &action, 0);
-                let verdict = Err(fault(&action, reason));
-                let decision = Decision {
-                    entry,
-                    caller,
-                    action,
-                    verdict,
-                    governing: None,
-                    determining: Vec::new(),
-                    sequence: 0,
-                };
-                done.push(Done::Decision(Box::new(decision), answer));
-            }
-            Message::Refused {
-                caller,
-                action,
-                denial,
-            } => done.push(Done::Refused {
-                caller,
-                action,
-                denial,
-            }),
-            Message::Complete { .. } | Message::Stop => {}
-        }
-    }
-
-    /// Nothing of this batch is durable, so none of it may be answered with leave.
+    /// Nothing of this batch is known to be durable, so none of it may be answered as decided.
     fn refuse_all(&self, done: &mut [Done]) {
         let reason = self.fault.clone().unwrap_or_default();
         for done in done {
-            if let Done::Decision(decision, _) = done
-                && decision.verdict.is_ok()
-            {
-                decision.verdict = Err(fault(&decision.action, reason.clone()));
-            }
+            done.refuse(&reason);
         }
     }
 
     fn record(&mut self, done: &[Done]) -> std::io::Result<()> {
         for done in done {
-            match done {
-                Done::Decision(decision, _) => {
-                    let card = decision.governing.and_then(|rule| self.rules.get(rule));
-                    let decided = Decided {
-                        time: decision.entry.time,
-                        request_id: &decision.entry.request_id,
-                        caller: &decision.caller,
-                        action: &decision.action,
-                        verdict: decision.verdict.as_ref().map(drop),
-                        rule: card.map(|card| (&card.name, card.description.as_ref())),
-                        determining: decision
-                            .determining
-                            .iter()
-                            .filter_map(|rule| self.rules.get(*rule))
-                            .map(|card| card.name.to_string())
-                            .collect(),
-                    };
-                    self.records.decision(decision.sequence, &decided)?;
-                }
-                Done::Outcome { sequence, entry } => {
-                    let output = entry
-                        .output
-                        .as_ref()
-                        .and_then(|fields| fields.iter().next());
-                    let output = output.map(|(field, value)| {
-                        let value = match value {
-                            Value::Int(n) => n.to_string(),
-                            Value::Entity(uid) => uid.id.to_string(),
-                            _ => String::new(),
-                        };
-                        (field.as_str(), value)
-                    });
-                    let (id, action) = (&entry.request_id, &entry.action.id);
-                    self.records
-                        .outcome(*sequence, entry.time, id, action, &entry.kind, output)?;
-                }
-                Done::Refused {
-                    caller,
-                    action,
-                    denial,
-                } => {
-                    let decided = Decided {
-                        time: self.clock.now(),
-                        request_id: "",
-                        caller,
-                        action,
-                        verdict: Err(denial),
-                        rule: None,
-                        determining: Vec::new(),
-                    };
-                    self.records.decision(0, &decided)?;
-                }
-            }
+            done.record(&self.live.rules, &mut self.records, self.clock.now())?;
         }
         self.records.flush()
     }
-}
 
-/// Appends one message to the transaction and, for a request, decides it.
-fn take(
-    message: Message,
-    time: i64,
-    batch: &mut Batch<'_>,
-    engine: &mut dyn Engine,
-    rules: &[RuleCard],
-    broken: &mut Option<String>,
-    done: &mut Vec<Done>,
-) -> Result<(), String> {
-    match message {
-        Message::Decide {
-            caller,
-            action,
-            answer,
-        } => {
-            let entry = request_entry(time, &action, batch.next());
-            let mut decision = Decision {
-                verdict: Err(fault(&action, "the request was not made durable".into())),
-                entry,
-                caller,
-                action,
-                governing: None,
-                determining: Vec::new(),
-                sequence: 0,
-            };
-            // The caller must hear of it even if the append fails, so it is listed before.
-            let appended = batch.append(&decision.entry);
-            if let Ok(sequence) = appended {
-                decision.sequence = sequence;
-                rule(&mut decision, engine, rules, broken);
-                if decision.verdict.is_ok()
-                    && let Err(reason) = batch.leave_open(sequence)
-                {
-                    done.push(Done::Decision(Box::new(decision), answer));
-                    return Err(reason);
+    fn answer(&self, done: Vec<Done>) {
+        for done in done {
+            match done {
+                Done::Decision(decision, answer) => {
+                    let Decision { verdict, .. } = *decision;
+                    if let Err(unheard) = answer.send(verdict)
+                        && let Ok(granted) = unheard.0
+                    {
+                        self.unheard(granted);
+                    }
                 }
+                Done::WhatIf(verdict, answer) => {
+                    let _ = answer.send(verdict);
+                }
+                Done::Outcome { .. } | Done::Refused { .. } | Done::Misfit(_) => {}
             }
-            done.push(Done::Decision(Box::new(decision), answer));
-            appended.map(drop)
         }
-        Message::Complete { granted, outcome } => {
-            let entry = outcome_entry(
-                time,
-                &granted.uid,
-                &granted.request_id,
-                &granted.input,
-                &outcome,
-            );
-            batch.append(&entry)?;
-            batch.close(granted.sequence)?;
-            if let Err(reason) = step(engine, &entry) {
-                broken.get_or_insert(format!("the policy cannot follow the history: {reason}"));
-            }
-            done.push(Done::Outcome {
-                sequence: granted.sequence,
-                entry,
-            });
-            Ok(())
+    }
+
+    /// Nobody holds this permit; whether anything was done with it is not known.
+    fn unheard(&self, granted: Granted) {
+        if !granted.repeated {
+            let outcome = granted.unknown.clone();
+            let _ = self
+                .returns
+                .try_send(Message::Complete { granted, outcome });
         }
-        Message::Refused {
-            caller,
-            action,
-            denial,
-        } => {
-            done.push(Done::Refused {
-                caller,
-                action,
-                denial,
-            });
-            Ok(())
-        }
-        Message::Stop => Ok(()),
     }
 }
 
-fn request_entry(time: i64, action: &Action, sequence: u64) -> Entry {
-    Entry {
-        time,
-        action: action.uid(),
-        kind: SmolStr::new_static("request"),
-        request_id: format_smolstr!("{sequence}"),
-        input: action.input(),
-        output: None,
+/// What is waiting. If nobody waits for an answer among it, more may come.
+fn gather(first: Message, messages: &Receiver<Message>) -> VecDeque<Message> {
+    let mut waiting = VecDeque::from([first]);
+    waiting.extend(messages.try_iter().take(BATCH - 1));
+    let until = Instant::now() + LINGER;
+    while waiting
+        .iter()
+        .all(|message| matches!(message, Message::Complete { .. }))
+        && waiting.len() < BATCH
+    {
+        let left = until.saturating_duration_since(Instant::now());
+        match messages.recv_timeout(left) {
+            Ok(message) => waiting.push_back(message),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
     }
-}
-
-fn fault(action: &Action, reason: String) -> Denial {
-    Denial {
-        action: action.name().into(),
-        target: action.target(),
-        cause: DenyCause::Fault(reason),
-    }
-}
-
-/// Asks the policy about a request and turns its ruling into a verdict.
-fn rule(
-    decision: &mut Decision,
-    engine: &mut dyn Engine,
-    rules: &[RuleCard],
-    broken: &mut Option<String>,
-) {
-    if let Some(reason) = broken {
-        decision.verdict = Err(fault(&decision.action, reason.clone()));
-        return;
-    }
-    let ruling = match step(engine, &decision.entry) {
-        Ok(Some(ruling)) => ruling,
-        Ok(None) => {
-            let reason = broken.insert("the policy does not decide requests of this action".into());
-            decision.verdict = Err(fault(&decision.action, reason.clone()));
-            return;
-        }
-        Err(reason) => {
-            let reason = broken.insert(reason);
-            decision.verdict = Err(fault(&decision.action, reason.clone()));
-            return;
-        }
-    };
-    decision.governing = ruling.determining.first().copied();
-    decision.determining.clone_from(&ruling.determining);
-    let card = decision.governing.and_then(|rule| rules.get(rule));
-    let witness = || {
-        let event = decision.entry.event();
-        // An explanation that breaks must not take the verdict with it.
-        catch_unwind(AssertUnwindSafe(|| engine.witness(&event, &ruling))).unwrap_or_default()
-    };
-    let cause = match (ruling.allow, card, ruling.errors.first()) {
-        (false, Some(card), _) => DenyCause::Forbidden {
-            rule: card.name.clone(),
-            description: card.description.clone(),
-            witness: witness(),
-        },
-        // A rule that could not be evaluated might have forbidden it.
-        (_, _, Some((rule, reason))) => {
-            decision.governing = *rule;
-            match rule.and_then(|rule| rules.get(rule)) {
-                Some(card) => DenyCause::Fault(format!(
-                    "rule {} could not be evaluated: {reason}",
-                    card.name
-                )),
-                None => DenyCause::Fault(reason.clone()),
-            }
-        }
-        // A tool call was permitted as `mcp:call` before; its own action only narrows that.
-        (false, None, None) if !matches!(decision.action, Action::Tool { .. }) => {
-            DenyCause::NoPermit { witness: witness() }
-        }
-        (true, _, None) | (false, None, None) => {
-            decision.verdict = Ok(Granted {
-                sequence: decision.sequence,
-                request_id: decision.entry.request_id.clone(),
-                uid: decision.entry.action.clone(),
-                input: decision.entry.input.clone(),
-                unknown: unknown_end(&decision.entry.action),
-            });
-            return;
-        }
-    };
-    decision.verdict = Err(Denial {
-        action: decision.action.name().into(),
-        target: decision.action.target(),
-        cause,
-    });
+    waiting.extend(
+        messages
+            .try_iter()
+            .take(BATCH.saturating_sub(waiting.len())),
+    );
+    waiting
 }

@@ -1,0 +1,187 @@
+//! What durability costs: decisions of the authority over a real file, against one synced write of the store
+//! underneath, and one caller against sixteen.
+//!
+//! ```text
+//! cargo bench -p dogwood-tests --bench durable [-- DIRECTORY]
+//! ```
+//!
+//! The directory (by default the system's for temporary files) decides which disk is measured. Figures are
+//! medians; a figure printed as missed is missed, whatever the goal says.
+
+#![allow(clippy::print_stdout)]
+
+use box_authority::Authority;
+use box_authority::action::{Action, Command, Outcome, Spawn};
+use box_authority::clock::Clock;
+use box_authority::engine::PolicySet;
+use box_authority::gate::{Caller, Gate};
+use box_authority::records::{Records, RunIdentity};
+use dogwood_compiler::compile::{Options, Source, check, load_service};
+use redb::{Database, TableDefinition};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+const POLICY: &str = r#"
+permit (principal, action == Box::Action::"shell:spawn", resource);
+
+@id("push_cap")
+forbid (principal, action == Box::Action::"shell:spawn", resource)
+when { context.input.command == "git push" }
+when temporal {
+  exists (n: Long). (
+    (count for (t: Timepoint). where (
+      formerly within 1h ( Box::Action::"shell:spawn"::request{ input.command: "git push" } && tp(t) )
+    )) == n && n > 3
+  )
+};
+"#;
+
+/// Decisions of one measurement, and measurements of each kind; they take turns, so that a slow moment of the
+/// disk falls on all of them alike.
+const DECISIONS: usize = 1500;
+const ROUNDS: usize = 7;
+const CALLERS: usize = 16;
+const TABLE: TableDefinition<u64, &[u8]> = TableDefinition::new("rows");
+
+struct Ticking(AtomicI64);
+
+impl Clock for Ticking {
+    fn now(&self) -> i64 {
+        1_796_000_000 + self.0.fetch_add(1, Ordering::Relaxed) / 1000
+    }
+}
+
+fn open(dir: &Path) -> Authority {
+    let sources = [Source {
+        name: "policy.dw".into(),
+        text: POLICY.into(),
+    }];
+    let (service, _) = load_service(None, None).expect("the built-in schema");
+    let checked = check(&sources, None, &service, &Options::default()).expect("a sound policy");
+    let records = std::fs::File::create(dir.join("records.jsonl")).expect("a file for records");
+    let run = RunIdentity {
+        box_id: "box-0000000000000001".into(),
+        run_id: 1,
+    };
+    let records = Records::new(Box::new(std::io::BufWriter::new(records)), run);
+    let policy = PolicySet::new(&checked, &sources, &service);
+    Authority::open(dir, policy, Arc::new(Ticking(0.into())), records).expect("an authority")
+}
+
+fn spawn(words: &str) -> Action {
+    Action::ShellSpawn(Spawn {
+        command: Command {
+            words: words.split(' ').map(Into::into).collect(),
+            program: "git".into(),
+            cwd: "~/project".into(),
+        },
+        program_path: "/usr/bin/git".into(),
+        credential_reads: Vec::new(),
+    })
+}
+
+/// One caller: each decision, and the outcome of each, which nobody waits for.
+fn ask(authority: &Authority, caller: usize, many: usize) -> Vec<Duration> {
+    let mut times = Vec::with_capacity(many);
+    for n in 0..many {
+        let action = spawn(&format!("git status {caller}.{n}"));
+        let begun = Instant::now();
+        let permit = authority.decide(&Caller::Agent, action);
+        times.push(begun.elapsed());
+        permit.expect("a permit").complete(Outcome::Status(0));
+    }
+    times
+}
+
+/// One row of the size of a stored event in one transaction, synced.
+fn store(db: &Database, first: u64) -> Vec<Duration> {
+    let row = [7_u8; 300];
+    let mut times = Vec::with_capacity(DECISIONS);
+    for n in 0..DECISIONS as u64 {
+        let begun = Instant::now();
+        let tx = db.begin_write().expect("a transaction");
+        tx.open_table(TABLE)
+            .expect("a table")
+            .insert(first + n, row.as_slice())
+            .expect("a row");
+        tx.commit().expect("a commit");
+        times.push(begun.elapsed());
+    }
+    times
+}
+
+fn median<T: Ord + Copy>(mut of: Vec<T>) -> T {
+    of.sort_unstable();
+    of[of.len() / 2]
+}
+
+fn at(mut times: Vec<Duration>, percent: usize) -> Duration {
+    times.sort_unstable();
+    times[(times.len() - 1) * percent / 100]
+}
+
+fn verdict(met: bool) -> &'static str {
+    if met { "met" } else { "MISSED" }
+}
+
+fn main() {
+    let dir: PathBuf = std::env::args()
+        .skip(1)
+        .find(|word| !word.starts_with('-'))
+        .map_or_else(std::env::temp_dir, PathBuf::from);
+    let place = tempfile::tempdir_in(&dir).expect("a directory");
+    let db = Database::create(place.path().join("raw.redb")).expect("a store");
+    let authority = open(place.path());
+    let (mut raw, mut one, mut alone, mut together) = (vec![], vec![], vec![], vec![]);
+    for round in 0..ROUNDS {
+        raw.push(store(&db, (round * DECISIONS) as u64));
+        let begun = Instant::now();
+        one.push(ask(&authority, 0, DECISIONS));
+        alone.push(begun.elapsed() / u32::try_from(DECISIONS).expect("a small number"));
+        let many = DECISIONS * 4 / CALLERS;
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for caller in 0..CALLERS {
+                let authority = &authority;
+                scope.spawn(move || ask(authority, caller, many));
+            }
+        });
+        let all = u32::try_from(many * CALLERS).expect("a small number");
+        together.push(begun.elapsed() / all);
+    }
+    let each = |of: &[Vec<Duration>], percent| {
+        median(of.iter().map(|times| at(times.clone(), percent)).collect())
+    };
+    let (store_p50, decision_p50) = (each(&raw, 50), each(&one, 50));
+    println!("disk: {}", dir.display());
+    println!(
+        "one synced write of the store   p50 {store_p50:>8.1?}  p99 {:>8.1?}",
+        each(&raw, 99)
+    );
+    println!(
+        "one caller, a decision          p50 {decision_p50:>8.1?}  p99 {:>8.1?}",
+        each(&one, 99)
+    );
+    let cost = decision_p50.as_secs_f64() / store_p50.as_secs_f64();
+    println!(
+        "one caller / store              {cost:.2} (goal: at most 1.2): {}",
+        verdict(cost <= 1.2)
+    );
+    let (alone, together) = (median(alone), median(together));
+    let rate = |each: Duration| 1.0 / each.as_secs_f64();
+    println!(
+        "one caller                      {:>8.0} decisions/s",
+        rate(alone)
+    );
+    println!(
+        "{CALLERS} callers                      {:>8.0} decisions/s",
+        rate(together)
+    );
+    let gain = rate(together) / rate(alone);
+    println!(
+        "{CALLERS} callers / one caller         {gain:.1} (goal: at least 5): {}",
+        verdict(gain >= 5.0)
+    );
+}

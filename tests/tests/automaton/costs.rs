@@ -1,0 +1,95 @@
+//! What a policy says its cells cost, and why where it is more than a lookup.
+
+use super::stage::*;
+use dogwood_compiler::monitor::{CellKind, Cost};
+
+/// Kind, update, lookup and reason of each cell of a leaf.
+fn costs(leaf: &str) -> Vec<(CellKind, Cost, Cost, Option<&'static str>)> {
+    let service = service(DEPOT, Some(UNPINNED));
+    let cells = policy(&move_rule(leaf), &service).cells();
+    let cost = |cell: &dogwood_compiler::monitor::CellSummary| {
+        (cell.kind, cell.update, cell.lookup, cell.why)
+    };
+    cells.iter().map(cost).collect()
+}
+
+const FREE: (Cost, Cost, Option<&str>) = (Cost::Constant, Cost::Constant, None);
+
+#[test]
+fn most_cells_cost_a_lookup() {
+    let of = |kind| (kind, FREE.0, FREE.1, FREE.2);
+    let cases = [
+        (
+            "formerly within 20s Q{ input.crate: context.input.crate }",
+            vec![of(CellKind::Latest)],
+        ),
+        (
+            "!Q{ input.crate: context.input.crate } since within 20s M{ input.crate: \"c\" }",
+            vec![of(CellKind::Anchor)],
+        ),
+        ("M{} since within 20s Q{}", vec![of(CellKind::Anchor)]),
+        (
+            "(count for (t: Timepoint). where formerly within 20s (M{} && tp(t))) <= 2",
+            vec![of(CellKind::Window)],
+        ),
+        // The weighing is looked up by the crate that is moved.
+        (
+            "formerly within 20s (M{ input.crate: context.input.crate } && formerly within 20s Q{ input.crate: context.input.crate })",
+            vec![of(CellKind::Latest), of(CellKind::Relation)],
+        ),
+        // What ends an anchor is told apart by what the anchor has.
+        (
+            "formerly within 20s (B{} && (!Q{ input.crate: \"c\" } since within 20s M{}))",
+            vec![of(CellKind::Anchor), of(CellKind::Relation)],
+        ),
+        // The first common row answers.
+        (
+            "exists (c: String). (formerly within 20s Q{ input.crate: c } && formerly within 9s M{ input.crate: c })",
+            vec![
+                of(CellKind::Latest),
+                of(CellKind::Latest),
+                of(CellKind::Pair),
+            ],
+        ),
+    ];
+    for (leaf, expected) in cases {
+        assert_eq!(costs(leaf), expected, "{leaf}");
+    }
+}
+
+#[test]
+fn what_costs_more_says_why() {
+    let why = |leaf: &str| -> Vec<&'static str> {
+        let costs = costs(leaf);
+        let more = costs
+            .iter()
+            .filter(|(_, update, lookup, _)| (*update, *lookup) != (FREE.0, FREE.1));
+        more.map(|(.., why)| why.expect("a reason")).collect()
+    };
+    assert_eq!(
+        why("formerly within 20s (Q{} && !Q{ input.crate: context.input.crate })"),
+        ["its rows wait for what the request says, and each of the same key is asked"]
+    );
+    assert_eq!(
+        why(
+            "exists (c: String). (formerly within 20s Q{ input.crate: c } && c != context.input.crate)"
+        ),
+        ["its rows are tried one by one against the rest of the condition"]
+    );
+    assert_eq!(
+        why(
+            "(count for (c: String). where (formerly within 20s Q{ input.crate: c } && c != context.input.crate)) <= 2"
+        ),
+        ["an aggregate goes through its rows"]
+    );
+    assert_eq!(
+        why(
+            "formerly within 20s (M{} && formerly within 20s Q{ input.crate: context.input.crate })"
+        ),
+        ["an event takes over rows of the operators inside it"]
+    );
+    assert_eq!(
+        why("(formerly within 2s Q{}) since within 20s M{ input.crate: context.input.crate }"),
+        ["each event that can end an anchor asks every anchor"]
+    );
+}
