@@ -142,11 +142,9 @@ class Server {
     this.client = client;
     try {
       await client.start();
-    } catch (error) {
+    } catch {
+      // The client has said why, with a button for its output.
       this.client = undefined;
-      const said = error instanceof Error ? error.message : String(error);
-      const answer = `Dogwood: ${found.command} did not start: ${said}`;
-      void this.offer(answer, ["Show Output", () => this.output.show()]);
     }
   }
 
