@@ -15,6 +15,7 @@ pub mod eval;
 pub mod event;
 pub mod explain;
 pub mod format;
+pub mod incremental;
 pub mod json;
 mod lint;
 pub mod lower;
