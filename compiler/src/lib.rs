@@ -16,6 +16,7 @@ pub mod event;
 pub mod explain;
 pub mod format;
 pub mod horizon;
+pub mod incremental;
 pub mod json;
 mod lint;
 pub mod lower;

@@ -19,7 +19,7 @@ mod table;
 mod time;
 
 pub use plain::Plain;
-pub use read::{Header, START, STEP, header, read, single};
+pub use read::{Header, START, STEP, header, header_of, read, single};
 pub use run::{CaseOutcome, Failure, Mismatch, run};
 pub use table::outline;
 pub use time::{span as read_span, text as span_text};

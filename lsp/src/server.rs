@@ -4,7 +4,7 @@ mod capabilities;
 mod notifications;
 mod requests;
 
-use crate::feature::diagnostics::{self, Findings};
+use crate::feature::diagnostics::{Checker, Findings};
 use crate::feature::lens::Slow;
 use crate::shelf::{Disk, Settings, Shelf};
 use crate::snapshot::Snapshot;
@@ -79,6 +79,7 @@ struct Server<'c> {
     revision: u64,
     /// The last revision that changed a document, or what it is checked against.
     changed: BTreeMap<PathBuf, u64>,
+    checker: Checker,
     findings: BTreeMap<PathBuf, Arc<Findings>>,
     slow: BTreeMap<PathBuf, Slow>,
     /// The revision that the verdicts of a policy are asked for, or known at.
@@ -148,6 +149,7 @@ impl<'c> Server<'c> {
             worker: Worker::start()?,
             revision: 0,
             changed: BTreeMap::new(),
+            checker: Checker::default(),
             findings: BTreeMap::new(),
             slow: BTreeMap::new(),
             verdicts_at: BTreeMap::new(),
@@ -225,7 +227,7 @@ impl<'c> Server<'c> {
         if let Some(known) = self.findings.get(path) {
             return Arc::clone(known);
         }
-        let found = Arc::new(diagnostics::diagnostics(snapshot));
+        let found = Arc::new(self.checker.diagnostics(snapshot));
         self.findings.insert(path.clone(), Arc::clone(&found));
         found
     }

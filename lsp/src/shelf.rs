@@ -225,11 +225,10 @@ impl Shelf {
         all.into_iter().collect()
     }
 
-    /// What a test file is about.
-    pub fn tested(&self, test: &Document) -> Result<Tested, Vec<Diagnostic>> {
-        let header = suite::header(&test.text)?;
-        let tested =
-            project::tested(&test.path, &header, self).map_err(|problem| vec![*problem])?;
+    /// What a test file is about, as far as it can be read.
+    pub fn tested(&self, test: &Document) -> Result<Tested, Box<Diagnostic>> {
+        let (header, _) = suite::header_of(test.tests());
+        let tested = project::tested(&test.path, &header, self)?;
         let optional = |path: Option<PathBuf>| path.map(|path| plain(&path));
         Ok(Tested {
             policies: tested.policies.iter().map(|path| plain(path)).collect(),

@@ -45,8 +45,8 @@ local ok, problem = pcall(function()
   say("hover", (hover.contents.value:gsub("\n.*", "")))
   local symbols = request("textDocument/documentSymbol", {})
   for _, symbol in ipairs(symbols) do say("symbol", symbol.name) end
-  local start = line:find("fs:raed") - 1
-  vim.api.nvim_buf_set_text(0, 1, start, 1, start + 7, { "fs:read" })
+  local start = line:find("shell:exce") - 1
+  vim.api.nvim_buf_set_text(0, 1, start, 1, start + 10, { "shell:exec" })
   wait("mended", function() return count() == 0 end)
   say("mended", tostring(count()))
   local edits = request("textDocument/formatting", { options = { tabSize = 2, insertSpaces = true } })
@@ -77,7 +77,7 @@ fn neovim_talks_to_the_server() {
     let at = |name: &str| folder.path().join(name);
     std::fs::write(
         at("policy.dw"),
-        "@id(\"é\")\npermit(principal, action == Box::Action::\"fs:raed\", resource);\n",
+        "@id(\"é\")\npermit(principal, action == Box::Action::\"shell:exce\", resource);\n",
     )
     .unwrap();
     std::fs::write(at("script.lua"), SCRIPT).unwrap();

@@ -176,13 +176,13 @@ fn says_what_it_can_do() {
 
 #[test]
 fn columns_are_bytes_only_where_the_editor_knows_them() {
-    for (capabilities, encoding, column) in [(utf8(), "utf-8", 37), (json!({}), "utf-16", 36)] {
+    for (capabilities, encoding, column) in [(utf8(), "utf-8", 42), (json!({}), "utf-16", 41)] {
         let (mut editor, result) = Editor::start(capabilities, &[]);
         assert_eq!(result["capabilities"]["positionEncoding"], encoding);
         editor.opened(URI, &POLICY.replace("/*\"", "/*\" && contxt.x"));
         let told = editor.diagnostics(URI);
         let range = &told["diagnostics"][0]["range"];
-        assert_eq!(range["start"]["character"], column + 8, "{told}");
+        assert_eq!(range["start"]["character"], column, "{told}");
         editor.stop();
     }
 }
@@ -304,7 +304,9 @@ fn every_request_is_answered() {
         answers.push((method, editor.request(method, params).unwrap()));
     }
     let mut out = String::new();
-    for (method, answer) in answers {
+    for (method, mut answer) in answers {
+        // Edits of several documents come in any order.
+        answer.sort_all_objects();
         out.push_str(&format!("{method}\n  {answer}\n"));
     }
     insta::assert_snapshot!(out);

@@ -7,10 +7,14 @@
 
 use dogwood_compiler::compile::{self, Options, Source, load_service};
 use dogwood_compiler::diagnostic::{Style, render};
+use dogwood_compiler::format::format;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use dogwood_compiler::grammar::print::lay_out_action_schema;
+use dogwood_compiler::lower::lower;
 use dogwood_compiler::macros::BUILTIN_MACROS;
 use dogwood_compiler::monitor::{Config, Monitor, Policy};
 use dogwood_compiler::providers::{check as check_providers, load_providers};
+use dogwood_compiler::schema::write::{to_json, tree};
 use dogwood_compiler::schema::{BOX_ACTIONS, BOX_EVENTS, DEFAULT_EVENTS, Service, box_service};
 use dogwood_compiler::trace;
 use std::sync::Arc;
@@ -35,7 +39,7 @@ def temporal strictly(?w, ?s) {
 "#,
 ];
 
-const TRACE: &str = r#"@10 scope(principal: Box::Agent::"a", resource: Box::Resource::"r") entities(Box::Agent::"a": { n: 1, d: 1.50, s: ["x", null] } in [Box::Agent::"b"]) request_context(input: { server: "aws", method: "tools/call" }) Box::Action::"mcp:call"::request(input: { server: "aws", method: "tools/call" }, callerPrincipal: Box::Agent::"a")
+const TRACE: &str = r#"@10 scope(principal: Box::Agent::"a", resource: Box::Resource::"r") entities(Box::Agent::"a": { n: 1, d: 1.50, s: ["x", null] } in [Box::Agent::"b"] tags { team: "red", "due date": 3 }) request_context(input: { server: "aws", method: "tools/call" }) Box::Action::"mcp:call"::request(input: { server: "aws", method: "tools/call" }, callerPrincipal: Box::Agent::"a")
 @12 Box::Action::"shell:spawn"::response(input: { program: "git", arg_count: 0 }, output: { status: 0 }, callerPrincipal: Box::Agent::"a")
 @-3 scope(principal: Box::Agent::"a", resource: Box::Resource::"r") request_context(input: { program: "git", arg1: "push", arg_count: 1, command: "git push", program_path: "/usr/bin/git", cwd: "/" }) Box::Action::"shell:spawn"::request(input: { program: "git", arg1: "push" }, callerPrincipal: bareword)
 "#;
@@ -156,14 +160,14 @@ fn sound(said: &[Diagnostic], text: &str) {
 }
 
 fn check(text: &str, service: &Service) -> Option<Arc<Policy>> {
-    match compile::check(
-        &[source("policy.dw", text)],
-        None,
-        service,
-        &Options::default(),
-    ) {
+    let options = Options {
+        arithmetic: text.len().is_multiple_of(2),
+        ..Options::default()
+    };
+    match compile::check(&[source("policy.dw", text)], None, service, &options) {
         Ok(checked) => {
             sound(&checked.diagnostics, text);
+            _ = lower(&checked.rules, service, "policy");
             let rules: Vec<_> = checked.rules.into_iter().map(|c| c.rule).collect();
             Some(Arc::new(Policy::new(&rules, service)))
         }
@@ -237,6 +241,54 @@ fn traces_are_read_and_decided_or_refused() {
     }
     assert!(decided > 0, "no mutation left an event to decide");
 }
+
+#[test]
+fn policies_keep_their_meaning_when_laid_out() {
+    let mut random = Random(5);
+    let mut laid_out = 0;
+    for round in 0..rounds() {
+        let text = mutated(POLICIES[round % POLICIES.len()], &mut random);
+        if let Ok(laid) = format(&text) {
+            laid_out += 1;
+            assert_eq!(format(&laid).as_deref(), Ok(laid.as_str()), "{text}");
+        }
+    }
+    assert!(laid_out > 0, "every mutation broke its policy");
+}
+
+/// What is read as JSON is written out and read again, in both syntaxes.
+#[test]
+fn json_schemas_are_accepted_or_rejected_and_nothing_else() {
+    let mut random = Random(6);
+    let mut accepted = 0;
+    for _ in 0..rounds() {
+        let text = mutated(JSON_SCHEMA, &mut random);
+        let given = source("a.json", &text);
+        sound(&compile::check_action_schema(&given), &text);
+        let Ok((service, _)) = load_service(Some(&given), None) else {
+            continue;
+        };
+        accepted += 1;
+        let written = tree(&service.actions);
+        for (name, again) in [
+            ("a.json", to_json(&written).to_string()),
+            ("a.cedarschema", lay_out_action_schema(&written)),
+        ] {
+            let said = compile::check_action_schema(&source(name, &again));
+            assert!(said.is_empty(), "{again}\n{said:?}");
+        }
+    }
+    assert!(accepted > 0, "every mutation broke the schema");
+}
+
+const JSON_SCHEMA: &str = r#"{ "Depot": {
+  "annotations": { "doc": "yard" },
+  "commonTypes": { "Load": { "type": "Record", "attributes": { "kg": { "type": "Long" }, "from": { "type": "Extension", "name": "ipaddr", "required": false } } } },
+  "entityTypes": {
+    "Clerk": { "memberOfTypes": ["Crew"], "shape": { "type": "Record", "attributes": { "friends": { "type": "Set", "element": { "type": "Entity", "name": "Clerk" } } } }, "tags": { "type": "String" } },
+    "Crew": {}, "Rank": { "enum": ["low", "high"] }, "Bay": { "shape": { "type": "Load" } } },
+  "actions": { "any": {}, "move": { "memberOf": [{ "id": "any" }],
+    "appliesTo": { "principalTypes": ["Clerk"], "resourceTypes": ["Depot::Bay"], "context": { "type": "Load" } } } } } }"#;
 
 const PROVIDERS: &str = r#"{
   "availableProviders": {

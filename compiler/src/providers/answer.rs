@@ -74,7 +74,8 @@ impl Providers {
             Ok(args.iter().map(|arg| arg.value(event)).collect())
         };
         let args = values(&call.args)?;
-        let mut output = &provider.output;
+        // Of the base and of each stage.
+        let mut outputs = vec![&provider.output];
         let mut stages = Vec::with_capacity(call.methods.len());
         for (name, args) in &call.methods {
             let method = provider.methods.get(name).ok_or(ProviderError::BadCall)?;
@@ -82,31 +83,43 @@ impl Providers {
                 function: name,
                 args: passed(values(args)?, &method.args),
             });
-            output = &method.output;
+            outputs.push(&method.output);
         }
         let given = self
             .resolver
             .as_ref()
             .and_then(|host| host.resolve(&call.provider, &args));
-        let value = match given.transpose().map_err(ProviderError::Host)? {
-            Some(base) if stages.is_empty() => base,
-            Some(base) => provider.run(Base::Given(base), &stages)?,
-            None => {
-                let args = passed(args, &provider.args);
-                provider.run(Base::Evaluate(args), &stages)?
-            }
+        let mut base = match given.transpose().map_err(ProviderError::Host)? {
+            Some(base) => Base::Given(base),
+            None => Base::Evaluate(passed(args, &provider.args)),
         };
-        let value = self.declared(value, output)?;
-        decimals(&value)?;
-        Ok(value)
+        // Values between two stages are left to the script, save those that are insisted on.
+        let mut run = 0;
+        for (at, output) in outputs.iter().enumerate() {
+            let last = at == stages.len();
+            if !last && !holds_enums(output) {
+                continue;
+            }
+            let through = stages.get(run..at).unwrap_or_default();
+            let value = match base {
+                Base::Given(value) if through.is_empty() => value,
+                base => provider.run(base, through)?,
+            };
+            let value = self.declared(value, output)?;
+            if last {
+                decimals(&value)?;
+                return Ok(value);
+            }
+            base = Base::Given(plain(value, Some(output)));
+            run = at;
+        }
+        Err(ProviderError::BadCall)
     }
 
     /// The value as one of the declared type. Only enumerated types are insisted on: whatever else is
     /// wrong shows when the value is read.
     fn declared(&self, value: Value, ty: &Type) -> Result<Value, ProviderError> {
-        let mut entities = false;
-        entities_in(ty, &mut |_| entities = true);
-        if !entities {
+        if !holds_enums(ty) {
             return Ok(value);
         }
         match ty {
@@ -124,11 +137,7 @@ impl Providers {
                 };
                 let mut found = Record::new();
                 for (name, attr) in &record.attrs {
-                    let mut matters = attr.required;
-                    if matters {
-                        matters = false;
-                        entities_in(&attr.ty, &mut |_| matters = true);
-                    }
+                    let matters = attr.required && holds_enums(&attr.ty);
                     match given.remove(name) {
                         Some(value) => {
                             found.insert(name.clone(), self.declared(value, &attr.ty)?);
@@ -171,6 +180,13 @@ impl Provider {
             .ok_or(ProviderError::NoImplementation)?;
         script.run(base, stages).map_err(ProviderError::Script)
     }
+}
+
+/// Whether values of this type are insisted on.
+fn holds_enums(ty: &Type) -> bool {
+    let mut found = false;
+    entities_in(ty, &mut |_| found = true);
+    found
 }
 
 /// Arguments as a script takes them: an entity is its id where one is declared, and its full name

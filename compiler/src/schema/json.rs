@@ -141,14 +141,7 @@ impl<'a> Reader<'a> {
 
     /// `A::B` of words.
     fn name(&mut self, text: &Str) -> Option<Name> {
-        let word = |word: &str| {
-            let mut chars = word.chars();
-            let starts = chars
-                .next()
-                .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-            let plain = chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
-            starts && plain && !KEYWORDS.contains(&word)
-        };
+        let word = |word: &str| is_word(word) && !KEYWORDS.contains(&word);
         if !text.value.split("::").all(word) {
             let name = text.value.clone();
             self.report(text.span, JsonSchemaProblem::NotAName { name });
@@ -178,6 +171,12 @@ impl<'a> Reader<'a> {
                 JsonKind::Null => None,
                 _ => self.string(&member.value, "the text of the annotation"),
             };
+            let name = &member.key.value;
+            if !is_word(name) {
+                let name = name.clone();
+                self.report(member.key.span, JsonSchemaProblem::NotAName { name });
+                continue;
+            }
             notes.push(Annotation {
                 key: Ident {
                     text: member.key.value.clone(),
@@ -400,6 +399,15 @@ fn name_of(text: &str, span: Span) -> Name {
         })
         .collect();
     Name { path, span }
+}
+
+/// Letters, digits and `_`, no digit first.
+fn is_word(text: &str) -> bool {
+    let mut chars = text.chars();
+    let starts = chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    starts && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]

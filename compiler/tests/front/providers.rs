@@ -664,6 +664,55 @@ fn shapes_with_enumerated_values_are_insisted_on() {
     insta::assert_snapshot!(answer("#{ level: \"LOW\", n: parse_decimal(\"0.12345\") }"), @"the information provider `Scan::File` gave no answer: its answer 0.12345 does not fit a decimal");
 }
 
+/// Also between two stages an enumerated type has only its values, and a method is given the bare id.
+#[test]
+fn values_between_methods_are_insisted_on() {
+    let decide = |says: &str, condition: &str| {
+        let level = serde_json::json!({ "paramType": "entity", "entityType": "Scan::Level" });
+        let script = format!("fn evaluate() {{ \"{says}\" }}")
+            + r#" fn worse(l) { if l == "LOW" { "MID" } else { "HIGH" } } fn spelt(l) { l + "!" }"#;
+        let declared = serde_json::json!({
+            "entityTypes": { "Scan::Level": { "enum": ["LOW", "HIGH"] } },
+            "availableProviders": { "Scan::File": {
+                "outputType": level,
+                "availableMethods": {
+                    "worse": { "outputType": level },
+                    "spelt": { "outputType": { "paramType": "string" } },
+                },
+                "implementation": { "kind": "rhai", "script": script },
+            } },
+        });
+        let (providers, _) =
+            load_providers(&source("providers.json", &declared.to_string()), &no_files).unwrap();
+        let service = Service {
+            providers: Arc::new(providers),
+            ..service(DEPOT, EVENTS)
+        };
+        let decision = decided(&service, &move_when(condition), &moving("a", 1));
+        match decision.errors.first() {
+            Some(found) => Err(found.error.to_string()),
+            None => Ok(decision.verdict == Verdict::Allow),
+        }
+    };
+    let worse = "Scan::File().worse() == Scan::Level::\"HIGH\"";
+    let spelt = "Scan::File().spelt() == \"HIGH!\"";
+    assert_eq!(decide("HIGH", worse), Ok(true));
+    assert_eq!(decide("HIGH", spelt), Ok(true));
+    let why = "the information provider `Scan::File` gave no answer: its answer";
+    for (id, condition, odd) in [
+        ("ODD", worse, "ODD"),
+        ("ODD", spelt, "ODD"),
+        ("LOW", "Scan::File().worse().spelt() == \"MID!\"", "MID"),
+    ] {
+        assert_eq!(
+            decide(id, condition),
+            Err(format!(
+                "{why} {odd:?} is not one of the values of `Scan::Level`"
+            ))
+        );
+    }
+}
+
 #[test]
 fn equal_calls_are_asked_once() {
     #[derive(Debug, Default)]

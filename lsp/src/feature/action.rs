@@ -45,8 +45,15 @@ pub fn actions(snapshot: &Snapshot, findings: &Findings, range: Span) -> Vec<Act
             });
         }
     }
-    found.extend(wrap_in_exists(snapshot, range));
-    found.extend(guard(snapshot, range));
+    // Where a message says the same, its own fix is enough.
+    let mends = |code: &str| {
+        let mut mended = found.iter().filter_map(|action| action.mends);
+        mended.any(|at| findings.diagnostics.get(at).is_some_and(|d| d.code == code))
+    };
+    let wrap = !mends("free-variable");
+    let test = !mends("unguarded-optional");
+    found.extend(wrap_in_exists(snapshot, range).filter(|_| wrap));
+    found.extend(guard(snapshot, range).filter(|_| test));
     found.extend(extract::extract(snapshot, range));
     found.extend(add_id(snapshot, range));
     found

@@ -1,12 +1,15 @@
 //! What is wrong with a document: the very findings of `dogwood check`, with the same codes and fixes.
 
-use crate::document::Kind;
+use crate::document::{Document, Kind};
+use crate::shelf::Setup;
 use crate::snapshot::Snapshot;
 use dogwood_compiler::compile::{self, Options, Source};
 use dogwood_compiler::grammar::diagnostic::{Diagnostic, SourceId};
+use dogwood_compiler::incremental::Session;
 use dogwood_compiler::suite;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What checking a document found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,12 +45,69 @@ pub fn tag(code: &str) -> Option<Tag> {
     }
 }
 
-pub fn diagnostics(snapshot: &Snapshot) -> Findings {
-    let document = &snapshot.document;
-    let source = Source {
+/// Checks documents again and again, and of a policy only the statements that changed.
+#[derive(Default)]
+pub struct Checker {
+    /// With what each policy is checked against.
+    sessions: BTreeMap<PathBuf, (Arc<Setup>, Session)>,
+}
+
+impl Checker {
+    /// What [`diagnostics`] says, sooner.
+    pub fn diagnostics(&mut self, snapshot: &Snapshot) -> Findings {
+        let document = &snapshot.document;
+        let setup = &snapshot.setup;
+        // Providers add types that depend on every call of them.
+        let whole =
+            document.kind != Kind::Policy || !setup.broken.is_empty() || setup.providers.is_some();
+        if whole {
+            return diagnostics(snapshot);
+        }
+        let macros = library(snapshot);
+        let session = match self.sessions.get_mut(&document.path) {
+            Some((known, session)) if Arc::ptr_eq(known, setup) => session,
+            _ => {
+                let service = Arc::clone(&setup.service);
+                let session = Session::new(service, macros.map(source), options(setup));
+                self.sessions.remove(&document.path);
+                let entry = self.sessions.entry(document.path.clone());
+                &mut entry.or_insert((Arc::clone(setup), session)).1
+            }
+        };
+        Findings {
+            diagnostics: session.check(&source(document)),
+            sources: vec![document.path.clone()],
+        }
+    }
+
+    pub fn forget(&mut self, path: &Path) {
+        self.sessions.remove(path);
+    }
+}
+
+fn options(setup: &Setup) -> Options {
+    Options {
+        arithmetic: setup.arithmetic,
+        quiet: false,
+    }
+}
+
+fn source(document: &Document) -> Source {
+    Source {
         name: document.path.display().to_string(),
         text: document.text.clone(),
-    };
+    }
+}
+
+/// The macro library of a policy. A library is none to itself.
+fn library(snapshot: &Snapshot) -> Option<&Document> {
+    let macros = snapshot.setup.macros.as_deref();
+    macros.filter(|library| library.path != snapshot.document.path)
+}
+
+pub fn diagnostics(snapshot: &Snapshot) -> Findings {
+    let document = &snapshot.document;
+    let source = source(document);
     match document.kind {
         Kind::Policy => policy(snapshot, source),
         Kind::ActionSchema => Findings {
@@ -64,22 +124,11 @@ pub fn diagnostics(snapshot: &Snapshot) -> Findings {
 
 fn policy(snapshot: &Snapshot, source: Source) -> Findings {
     let setup = &snapshot.setup;
-    let options = Options {
-        arithmetic: setup.arithmetic,
-        quiet: false,
-    };
+    let options = options(setup);
     let mut sources = vec![snapshot.document.path.clone()];
-    // A library is no library to itself.
-    let library = setup
-        .macros
-        .as_ref()
-        .filter(|library| library.path != snapshot.document.path);
-    let macros = library.map(|library| {
+    let macros = library(snapshot).map(|library| {
         sources.push(library.path.clone());
-        Source {
-            name: library.path.display().to_string(),
-            text: library.text.clone(),
-        }
+        self::source(library)
     });
     if let Some(declarations) = &setup.providers {
         sources.push(PathBuf::from(&declarations.name));
@@ -125,11 +174,14 @@ fn event_schema(snapshot: &Snapshot, source: &Source) -> Findings {
 
 fn tests(snapshot: &Snapshot) -> Vec<Diagnostic> {
     let test = &snapshot.document;
-    let tested = match snapshot.shelf.tested(test) {
-        Ok(tested) => tested,
+    let header = match suite::header(&test.text) {
+        Ok(header) => header,
         Err(problems) => return problems,
     };
-    let header = suite::header(&test.text).unwrap_or_default();
+    let tested = match snapshot.shelf.tested(test) {
+        Ok(tested) => tested,
+        Err(problem) => return vec![*problem],
+    };
     let mut names = BTreeSet::new();
     for (at, path) in tested.policies.iter().enumerate() {
         let Some(policy) = snapshot.shelf.document(path) else {

@@ -334,7 +334,7 @@ fn outcomes(
     let tested = own
         .shelf
         .tested(&own.document)
-        .map_err(|problems| first(&problems))?;
+        .map_err(|problem| problem.message)?;
     let policies: Vec<Arc<Document>> = tested
         .policies
         .iter()

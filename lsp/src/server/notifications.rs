@@ -82,6 +82,7 @@ impl Server<'_> {
     fn closed(&mut self, params: DidCloseTextDocumentParams) {
         let path = uri::path(&params.text_document.uri.0);
         self.shelf.close(&path);
+        self.checker.forget(&path);
         self.slow.remove(&path);
         self.verdicts_at.remove(&path);
         self.edited(&path, false);

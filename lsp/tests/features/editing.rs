@@ -65,6 +65,14 @@ fn wrap_in_exists() {
     )));
 }
 
+/// In a macro there is no message: the caller might introduce the variable. It is offered all the same.
+#[test]
+fn wrap_in_exists_in_a_macro() {
+    insta::assert_snapshot!(offered(depot(
+        "def temporal moved(?w) { formerly within ?w Depot::Action::\"move\"::request{ callerPrincipal: ‸who } };\n"
+    )));
+}
+
 #[test]
 fn test_for_an_optional_field_first() {
     let both = [

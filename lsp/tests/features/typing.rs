@@ -162,6 +162,7 @@ proptest! {
         let path = PathBuf::from("/w").join(name);
         let encoding = if wide { Encoding::Utf16 } else { Encoding::Utf8 };
         let mut shelf = shelf(&path, text);
+        let mut checker = diagnostics::Checker::default();
         for (number, edit) in edits.iter().enumerate() {
             let document = shelf.document(&path).unwrap();
             let from = Point { line: edit.from.0, column: edit.from.1 };
@@ -174,6 +175,7 @@ proptest! {
             let snapshot = Snapshot::new(&shelf, &path).unwrap();
             let offset = snapshot.document.lines.offset(snapshot.text(), from, encoding);
             ask_all(&snapshot, offset);
+            prop_assert_eq!(checker.diagnostics(&snapshot), diagnostics::diagnostics(&snapshot));
         }
         let last = Snapshot::new(&shelf, &path).unwrap();
         let again = self::shelf(&path, last.text());

@@ -7,20 +7,30 @@
 //! DOGWOOD_DIFFERENTIAL=20000 cargo test -p dogwood-reference-tests --test differential -- --nocapture
 //! ```
 //!
+//! With `--release` it takes a fraction of the time. It says how many accepted cases reached each feature of the
+//! language, and fails where one was never reached.
+//!
 //! `DOGWOOD_DIFFERENTIAL_SEED` begins at another seed; a failure names its own. Where the language
 //! reference lists a mistake not to copy, a test below says so and holds our answer.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+#[path = "differential/guard.rs"]
+mod guard;
 #[path = "differential/policy.rs"]
 mod policy;
+#[path = "differential/providers.rs"]
+mod providers;
 #[path = "differential/random.rs"]
 mod random;
+#[path = "differential/reach.rs"]
+mod reach;
 #[path = "differential/world.rs"]
 mod world;
 
 use dogwood_compiler::compile::{self, Options, Source};
 use dogwood_compiler::monitor::{self, Policy};
+use dogwood_compiler::providers::load_providers;
 use dogwood_compiler::schema::Service;
 use dogwood_compiler::trace;
 use dogwood_language as reference;
@@ -46,13 +56,19 @@ fn source(name: &str, text: &str) -> Source {
     }
 }
 
-fn our_service(schema: &str, events: &str) -> Result<Service, String> {
-    compile::load_service(
+fn our_service(schema: &str, events: &str, providers: Option<&str>) -> Result<Service, String> {
+    let (mut service, _) = compile::load_service(
         Some(&source("actions.cedarschema", schema)),
         Some(&source("events.dwschema", events)),
     )
-    .map(|(service, _)| service)
-    .map_err(|said| said_of(&said))
+    .map_err(|said| said_of(&said))?;
+    if let Some(declarations) = providers {
+        let no_files = |_: &str| Err("there are no files here".to_owned());
+        let (providers, _) = load_providers(&source("providers.json", declarations), &no_files)
+            .map_err(|said| said_of(&said))?;
+        service.providers = Arc::new(providers);
+    }
+    Ok(service)
 }
 
 fn said_of(said: &[dogwood_compiler::grammar::diagnostic::Diagnostic]) -> String {
@@ -75,11 +91,13 @@ fn ours(policy: &str, service: &Service) -> Result<Arc<Policy>, String> {
     Ok(Arc::new(Policy::new(&rules, service)))
 }
 
-fn their_service(schema: &str, events: &str) -> Result<Theirs, String> {
-    let service = reference::ServiceSchema::builder()
-        .event_schema_str(events)
-        .build()
-        .map_err(|error| error.to_string())?;
+fn their_service(schema: &str, events: &str, providers: Option<&str>) -> Result<Theirs, String> {
+    let mut service = reference::ServiceSchema::builder().event_schema_str(events);
+    if let Some(declarations) = providers {
+        let declarations = reference::ProviderDeclarations::from_json(declarations)?;
+        service = service.providers(declarations);
+    }
+    let service = service.build().map_err(|error| error.to_string())?;
     let actions =
         reference::PolicySchema::from_cedarschema_str(schema).map_err(|error| error.to_string())?;
     Ok(Theirs {
@@ -154,6 +172,7 @@ struct Totals {
     accepted: usize,
     decisions: usize,
     allowed: usize,
+    reached: reach::Counts,
 }
 
 impl Totals {
@@ -162,12 +181,16 @@ impl Totals {
         self.accepted += other.accepted;
         self.decisions += other.decisions;
         self.allowed += other.allowed;
+        for (name, n) in &other.reached {
+            *self.reached.entry(name).or_default() += n;
+        }
     }
 }
 
 /// Compares one policy over a trace; what differs.
 fn compare(
     policy: &str,
+    world: &World,
     service: &Service,
     with: &Theirs,
     trace: &str,
@@ -183,7 +206,7 @@ fn compare(
     totals.accepted += 1;
     let our = our_decisions(our, trace)?;
     // See `late_events_under_a_pin`.
-    let times: Vec<i64> = trace.lines().filter_map(time_of).collect();
+    let times: Vec<i64> = trace.lines().filter_map(reach::time_of).collect();
     let late = !times.is_sorted() || totals.policies.is_multiple_of(2);
     let their = their_decisions(their, with.parted && late, trace)?;
     totals.decisions += our.len();
@@ -193,12 +216,15 @@ fn compare(
             "decided otherwise:\n  here  {our:?}\n  there {their:?}\n{trace}"
         ));
     }
+    let case = reach::Case {
+        policy,
+        schema: &world.schema,
+        events: &world.events,
+        trace,
+        failed: our.iter().any(|decided| decided.3),
+    };
+    reach::count(&case, &mut totals.reached);
     Ok(())
-}
-
-/// The time of a line of a trace.
-fn time_of(line: &str) -> Option<i64> {
-    line.strip_prefix('@')?.split(' ').next()?.parse().ok()
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -212,8 +238,9 @@ fn number(name: &str, default: u64) -> u64 {
 fn world(seed: u64, policies: u64, totals: &mut Totals) -> Vec<String> {
     let mut random = Random::new(seed);
     let world = World::new(&mut random);
-    let service = our_service(&world.schema, &world.events);
-    let with = their_service(&world.schema, &world.events);
+    let declared = world.providers.as_deref();
+    let service = our_service(&world.schema, &world.events, declared);
+    let with = their_service(&world.schema, &world.events, declared);
     let (service, with) = match (service, with) {
         (Ok(service), Ok(with)) => (
             service,
@@ -234,10 +261,12 @@ fn world(seed: u64, policies: u64, totals: &mut Totals) -> Vec<String> {
     for _ in 0..policies {
         let policy = policy::policy(&world, &mut random);
         let trace = world.trace(&mut random);
-        if let Err(why) = compare(&policy, &service, &with, &trace, totals) {
+        if let Err(why) = compare(&policy, &world, &service, &with, &trace, totals) {
             wrong.push(format!(
-                "seed {seed}: {why}\n{policy}{}{}",
-                world.schema, world.events
+                "seed {seed}: {why}\n{policy}{}{}{}",
+                world.schema,
+                world.events,
+                declared.unwrap_or_default()
             ));
         }
     }
@@ -279,6 +308,15 @@ fn random_policies_are_accepted_and_decided_alike() {
             wrong.extend(differ);
         }
     });
+    let reached: Vec<String> = totals
+        .reached
+        .iter()
+        .map(|(name, n)| format!("{name} {n}"))
+        .collect();
+    println!(
+        "differential, reached by accepted cases: {}",
+        reached.join(", ")
+    );
     println!(
         "differential: {} policies ({} accepted), {} decisions ({} allowed), {} differ",
         totals.policies,
@@ -289,6 +327,12 @@ fn random_policies_are_accepted_and_decided_alike() {
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n=====\n"));
     // A generator that reaches nothing proves nothing.
+    let unreached = reach::unreached(&totals.reached);
+    assert!(
+        unreached.is_empty(),
+        "never reached: {}",
+        unreached.join(", ")
+    );
     assert!(
         totals.accepted * 2 > totals.policies,
         "too few are accepted"
@@ -318,8 +362,8 @@ event <A>::response { ...inputs(A), ...outputs(A), callerPrincipal: principalTyp
 
 /// Whether a policy of the depot is accepted: here, there.
 fn accepted(policy: &str) -> (bool, bool) {
-    let service = our_service(DEPOT, EVENTS).expect("sound schemas");
-    let with = their_service(DEPOT, EVENTS).expect("sound schemas");
+    let service = our_service(DEPOT, EVENTS, None).expect("sound schemas");
+    let with = their_service(DEPOT, EVENTS, None).expect("sound schemas");
     let our = ours(policy, &service);
     let their = theirs(policy, &with);
     (our.is_ok(), their.is_ok())
@@ -386,7 +430,7 @@ fn a_comment_is_no_part_of_a_block() {
 fn one_name_with_two_types() {
     let leaf = "(exists (z: Long). M{ input.kg: z }) && (exists (z: String). M{ input.crate: z })";
     assert_eq!(accepted(&seen(leaf)), (true, false));
-    let service = our_service(DEPOT, EVENTS).expect("sound schemas");
+    let service = our_service(DEPOT, EVENTS, None).expect("sound schemas");
     let policy = ours(&seen(leaf), &service).expect("accepted");
     let trace = "@1 scope(principal: Depot::Clerk::\"a\", resource: Depot::Bay::\"b\") request_context(input: { crate: \"c\", kg: 1 }) Depot::Action::\"move\"::request(input: { crate: \"c\", kg: 1 })\n@2 scope(principal: Depot::Clerk::\"a\", resource: Depot::Bay::\"b\") request_context(input: { crate: \"c\" }) Depot::Action::\"move\"::request(input: { crate: \"c\" })\n";
     let decided = our_decisions(policy, trace).expect("a sound trace");
@@ -394,12 +438,111 @@ fn one_name_with_two_types() {
     assert_eq!(allowed, [true, false]);
 }
 
+/// Arguments of providers are read from the request, as everything else of a condition is. The reference
+/// takes the principal that the event logs, so a request without one has no attributes.
+#[test]
+fn providers_are_asked_about_the_request() {
+    let declared = r#"{ "availableProviders": { "Same::As": {
+        "argumentTypes": [{ "paramType": "long" }], "outputType": { "paramType": "long" },
+        "implementation": { "kind": "rhai", "script": "fn evaluate(n) { if n == () { -1 } else { n } }" } } } }"#;
+    let service = our_service(DEPOT, EVENTS, Some(declared)).expect("sound schemas");
+    let with = their_service(DEPOT, EVENTS, Some(declared)).expect("sound schemas");
+    let ranks = |logged: &str| {
+        let trace = format!(
+            "@1 scope(principal: Depot::Clerk::\"a\", resource: Depot::Bay::\"b\") entities(Depot::Clerk::\"a\": {{ rank: 1 }}, Depot::Clerk::\"z\": {{ rank: 2 }}) request_context(input: {{ crate: \"c\" }}) Depot::Action::\"move\"::request(input: {{ crate: \"c\" }}{logged})\n"
+        );
+        let rank = |allows: &dyn Fn(&str) -> bool| {
+            [-1, 1, 2].into_iter().find(|rank| {
+                allows(&moving(&format!(
+                    "{{ Same::As(principal.rank) == {rank} }}"
+                )))
+            })
+        };
+        let our = rank(&|policy| {
+            let policy = ours(policy, &service).expect("accepted");
+            our_decisions(policy, &trace).expect("a sound trace")[0].1
+        });
+        let their = rank(&|policy| {
+            let policies = theirs(policy, &with).expect("accepted");
+            their_decisions(policies, false, &trace).expect("a sound trace")[0].1
+        });
+        (our, their)
+    };
+    assert_eq!(
+        ranks(", callerPrincipal: Depot::Clerk::\"a\""),
+        (Some(1), Some(1))
+    );
+    assert_eq!(ranks(""), (Some(1), Some(-1)));
+    assert_eq!(
+        ranks(", callerPrincipal: Depot::Clerk::\"z\""),
+        (Some(1), Some(2))
+    );
+}
+
+/// Entities have no tags in a trace there; here they may. What reads a tag finds none either way, so long as
+/// none is given.
+#[test]
+fn tags_in_a_trace() {
+    let line = |tags: &str| {
+        format!(
+            "@1 scope(principal: Depot::Clerk::\"a\", resource: Depot::Bay::\"b\") entities(Depot::Clerk::\"a\": {{ rank: 1 }}{tags}) request_context(input: {{ crate: \"c\" }}) Depot::Action::\"move\"::request(input: {{ crate: \"c\" }})\n"
+        )
+    };
+    let schema = DEPOT.replace("{ rank: Long }", "{ rank: Long } tags String");
+    let service = our_service(&schema, EVENTS, None).expect("sound schemas");
+    let with = their_service(&schema, EVENTS, None).expect("sound schemas");
+    let policy = moving("{ principal.hasTag(\"t\") && principal.getTag(\"t\") == \"x\" }");
+    let our = |trace: &str| {
+        let policy = ours(&policy, &service).expect("accepted");
+        our_decisions(policy, trace).map(|decided| decided[0].1)
+    };
+    let their = |trace: &str| {
+        let policies = theirs(&policy, &with).expect("accepted");
+        their_decisions(policies, false, trace).map(|decided| decided[0].1)
+    };
+    assert_eq!((our(&line("")), their(&line(""))), (Ok(false), Ok(false)));
+    let tagged = line(" tags { t: \"x\" }");
+    assert_eq!(our(&tagged), Ok(true));
+    assert!(their(&tagged).is_err());
+}
+
+/// `integer` and `long` are two words for one type; the reference takes them for two where a method says
+/// what it is called on.
+#[test]
+fn two_words_for_one_type() {
+    let declarations = |word: &str| {
+        format!(
+            r#"{{ "availableProviders": {{ "Risk::Score": {{
+                "outputType": {{ "paramType": "integer" }},
+                "availableMethods": {{ "above": {{
+                    "inputType": {{ "paramType": "{word}" }},
+                    "argumentTypes": [{{ "paramType": "long" }}],
+                    "outputType": {{ "paramType": "bool" }} }} }},
+                "implementation": {{ "kind": "rhai", "script": "fn evaluate() {{ 3 }} fn above(input, n) {{ input > n }}" }}
+            }} }} }}"#
+        )
+    };
+    let both = |word| {
+        let declared = declarations(word);
+        let service = our_service(DEPOT, EVENTS, Some(&declared)).expect("sound schemas");
+        let with = their_service(DEPOT, EVENTS, Some(&declared)).expect("sound schemas");
+        let policy = moving("{ Risk::Score().above(2) }");
+        (
+            ours(&policy, &service).is_ok(),
+            theirs(&policy, &with).is_ok(),
+        )
+    };
+    assert_eq!(both("integer"), (true, true));
+    assert_eq!(both("long"), (true, false));
+    assert_eq!(both("string"), (false, false));
+}
+
 /// Of two declarations of one kind of event the first one wins there.
 #[test]
 fn an_event_declared_twice_is_rejected() {
     let twice = format!("{EVENTS}event <A>::response {{ ...inputs(A) }}\n");
-    assert!(our_service(DEPOT, &twice).is_err());
-    let with = their_service(DEPOT, &twice).expect("accepted there");
+    assert!(our_service(DEPOT, &twice, None).is_err());
+    let with = their_service(DEPOT, &twice, None).expect("accepted there");
     assert!(theirs(&seen("M{}"), &with).is_ok());
 }
 
@@ -412,8 +555,8 @@ fn a_request_without_its_key() {
         "callerPrincipal: principalType(A)",
         "pin callerPrincipal: principalType(A) = principal",
     );
-    let service = our_service(DEPOT, &events).expect("sound schemas");
-    let with = their_service(DEPOT, &events).expect("sound schemas");
+    let service = our_service(DEPOT, &events, None).expect("sound schemas");
+    let with = their_service(DEPOT, &events, None).expect("sound schemas");
     let policy = seen("formerly within 1h Depot::Action::\"move\"::response{}");
     let input = "(input: { crate: \"c\" }";
     let ann = "Depot::Clerk::\"ann\"";
@@ -442,8 +585,8 @@ fn late_events_under_a_pin() {
         "callerPrincipal: principalType(A)",
         "pin callerPrincipal: principalType(A) = principal",
     );
-    let service = our_service(DEPOT, &events).expect("sound schemas");
-    let with = their_service(DEPOT, &events).expect("sound schemas");
+    let service = our_service(DEPOT, &events, None).expect("sound schemas");
+    let with = their_service(DEPOT, &events, None).expect("sound schemas");
     let policy = seen("previous within 1h Depot::Action::\"move\"::request{}");
     let line = |at: u32| {
         format!(

@@ -208,3 +208,23 @@ fn parts_that_are_missing_are_named() {
       │                                                                              ^
     "#);
 }
+
+#[test]
+fn annotations_are_called_by_a_word() {
+    let with = |key: &str| {
+        said(&format!(
+            r#"{{ "": {{ "entityTypes": {{ "A": {{ "annotations": {{ "{key}": "x" }} }} }}, "actions": {{}} }} }}"#
+        ))
+    };
+    assert_eq!(with("doc"), "");
+    assert_eq!(with("if"), "");
+    insta::assert_snapshot!(with("doc since"), @r#"
+    error[json-shape]: `doc since` is not a name
+      ┌─ depot.json:1:50
+      │
+    1 │ { "": { "entityTypes": { "A": { "annotations": { "doc since": "x" } } }, "actions": {} } }
+      │                                                  ^^^^^^^^^^^
+      │
+      = help: a name is letters, digits and `_`; `::` stands between namespaces
+    "#);
+}

@@ -13,6 +13,8 @@ use dogwood_compiler::schema::{DerivedEvent, EventId, FieldType, RecordType, Typ
 use dogwood_compiler::value::EntityUid;
 use smol_str::SmolStr;
 
+const SET_METHODS: &[&str] = &["contains", "containsAll", "containsAny", "isEmpty"];
+const ENTITY_METHODS: &[&str] = &["hasTag", "getTag"];
 /// Types a variable of a temporal condition may have beside entities.
 const VARIABLE_TYPES: [&str; 5] = ["Timepoint", "String", "Long", "Bool", "decimal"];
 
@@ -219,12 +221,14 @@ impl<'a> Here<'a> {
             return;
         }
         let path: Vec<SmolStr> = words.iter().skip(1).map(SmolStr::new).collect();
-        let types = words
-            .first()
-            .and_then(|word| root(word))
-            .map(|root| self.snapshot.field_types(self.rule, root, &path))
-            .unwrap_or_default();
-        for name in methods(&types) {
+        let root = words.first().and_then(|word| root(word));
+        let names = match root {
+            Some(Root::Context | Root::Action) if path.is_empty() => &[][..],
+            Some(_) if path.is_empty() => ENTITY_METHODS,
+            Some(root) => methods(&self.snapshot.field_types(self.rule, root, &path)),
+            None => SET_METHODS,
+        };
+        for name in names {
             let about = words::method(name).map(|about| about.meaning.to_owned());
             let bare = name.starts_with("is") && *name != "isInRange" || name.starts_with("to");
             let insert = if bare {
@@ -609,12 +613,12 @@ impl<'a> Here<'a> {
     }
 }
 
-/// The methods that values of these types have; all where nothing is known.
+/// The methods that values of these types have; those of sets where nothing is known.
 fn methods(types: &[(Type, bool)]) -> &'static [&'static str] {
     use dogwood_compiler::schema::Extension;
     match types.first().map(|(ty, _)| ty) {
-        Some(Type::Set(_)) => &["contains", "containsAll", "containsAny", "isEmpty"],
-        Some(Type::Entity(_)) => &["hasTag", "getTag"],
+        Some(Type::Set(_)) => SET_METHODS,
+        Some(Type::Entity(_)) => ENTITY_METHODS,
         Some(Type::Ext(Extension::Decimal)) => &[
             "lessThan",
             "lessThanOrEqual",
@@ -633,6 +637,6 @@ fn methods(types: &[(Type, bool)]) -> &'static [&'static str] {
             "toDays",
         ],
         Some(Type::Bool | Type::Long | Type::String | Type::Record(_)) => &[],
-        None => &["contains", "containsAll", "containsAny", "isEmpty"],
+        None => SET_METHODS,
     }
 }

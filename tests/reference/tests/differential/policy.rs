@@ -14,8 +14,8 @@ pub struct Writer<'a> {
     pub world: &'a World,
     pub random: &'a mut Random,
     /// The actions the rule decides, where it names them.
-    target: Option<&'a Action>,
-    clerks_only: bool,
+    pub target: Option<&'a Action>,
+    pub clerks_only: bool,
 }
 
 /// Stands for a variable until its type is known.
@@ -30,7 +30,7 @@ pub fn policy(world: &World, random: &mut Random) -> String {
         target: None,
         clerks_only: false,
     };
-    let macros = writer.random.chance(25);
+    let macros = writer.random.chance(35);
     if macros {
         text.push_str(&writer.macros());
     }
@@ -48,7 +48,7 @@ impl<'a> Writer<'a> {
             self.world.ns, self.world.actions[0].name
         );
         format!(
-            "def cedar between(?low, ?it, ?high) {{ ?low <= ?it && ?it < ?high }};\ndef temporal seen(?w, ?s) {{ formerly within ?w (?s{{ callerPrincipal: principal }}) }};\ndef temporal strictly(?w, ?s) {{ exists ($now: Timepoint). (tp($now) && exists ($then: Timepoint). (formerly within ?w (?s && tp($then)) && $then != $now)) }};\ndef temporal often(?w, ?n) {{ (count for ($t: Timepoint). where formerly within ?w ({name}::{kind}{{}} && tp($t))) >= ?n }};\n"
+            "def cedar between(?low, ?it, ?high) {{ ?low <= ?it && ?it < ?high }};\ndef temporal seen(?w, ?s) {{ formerly within ?w (?s{{ callerPrincipal: principal }}) }};\ndef temporal strictly(?w, ?s) {{ exists ($now: Timepoint). (tp($now) && exists ($then: Timepoint). (formerly within ?w (?s && tp($then)) && $then != $now)) }};\ndef temporal often(?w, ?n) {{ (count for ($t: Timepoint). where formerly within ?w ({name}::{kind}{{}} && tp($t))) >= ?n }};\ndef temporal times(?w, ?s) {{ count for ($t: Timepoint). where formerly within ?w (?s && tp($t)) }};\ndef cedar outside(?low, ?it, ?high) {{ !(?low <= ?it && ?it < ?high) }};\n"
         )
     }
 
@@ -63,7 +63,7 @@ impl<'a> Writer<'a> {
         self.target = None;
         let mut heads = Vec::new();
         self.clerks_only = !action.drones;
-        match self.random.below(8) {
+        match self.random.below(9) {
             0 => {
                 heads.push(format!("principal == {ns}::Clerk::\"ann\""));
                 self.clerks_only = true;
@@ -80,10 +80,14 @@ impl<'a> Writer<'a> {
                 heads.push(format!("principal in {ns}::Crew::\"c1\""));
                 self.clerks_only = true;
             }
-            4 => {}
+            4 => {
+                heads.push(format!("principal in {ns}::Crew::\"c2\""));
+                self.clerks_only = true;
+            }
+            5 => {}
             _ => heads.push("principal".to_owned()),
         }
-        match self.random.weighted(&[70, 10, 10, 10]) {
+        match self.random.weighted(&[70, 10, 10, 10, 5, 5]) {
             0 => {
                 heads.push(format!("action == {ns}::Action::\"{}\"", action.name));
                 self.target = Some(action);
@@ -95,6 +99,18 @@ impl<'a> Writer<'a> {
             2 => {
                 heads.push(format!("action in [{ns}::Action::\"{}\"]", action.name));
                 self.target = Some(action);
+            }
+            3 => {
+                heads.push(format!("action in {ns}::Action::\"All\""));
+                self.clerks_only &= self.world.actions.iter().all(|a| !a.drones);
+            }
+            4 => {
+                let other = self.random.pick(&self.world.actions);
+                heads.push(format!(
+                    "action in [{ns}::Action::\"{}\", {ns}::Action::\"{}\"]",
+                    action.name, other.name
+                ));
+                self.clerks_only &= !other.drones;
             }
             _ => self.clerks_only &= self.world.actions.iter().all(|a| !a.drones),
         }
@@ -118,7 +134,7 @@ impl<'a> Writer<'a> {
             } else {
                 "unless"
             };
-            let body = match self.random.weighted(&[65, 25, 10]) {
+            let body = match self.random.weighted(&[50, 35, 15]) {
                 0 => format!("temporal {{ {} }}", self.leaf(macros)),
                 1 => format!("{{ {} }}", self.guard(2, macros)),
                 _ => {
@@ -134,92 +150,7 @@ impl<'a> Writer<'a> {
         text + ";\n"
     }
 
-    // ------------------------------------------------------------------------------------ Cedar
-
-    fn guard(&mut self, depth: usize, macros: bool) -> String {
-        if depth > 0 && self.random.chance(50) {
-            let left = self.guard(depth - 1, macros);
-            let right = self.guard(depth - 1, macros);
-            return match self.random.below(4) {
-                0 => format!("({left}) || ({right})"),
-                1 => format!("!({left})"),
-                2 => format!("if {left} then {right} else {}", self.random.chance(50)),
-                _ => format!("({left}) && ({right})"),
-            };
-        }
-        let ns = self.world.ns.clone();
-        if let Some(action) = self.target
-            && self.random.chance(60)
-        {
-            let attr = self.random.pick(&action.inputs);
-            let path = format!("context.{}", attr.path.join("."));
-            let test = self.test(attr.ty, &path, macros);
-            // Forgotten now and then.
-            return match attr.required || self.random.chance(4) {
-                true => test,
-                false => {
-                    let (last, above) = attr.path.split_last().expect("a path");
-                    format!("context.{} has {last} && {test}", above.join("."))
-                }
-            };
-        }
-        match self.random.below(8) {
-            0 => format!(
-                "principal.rank {} {}",
-                self.comparison(),
-                self.random.between(0, 3)
-            ),
-            1 if self.clerks_only => "principal has nick && principal.nick like \"a*\"".to_owned(),
-            2 if self.clerks_only => format!("principal in {ns}::Crew::\"c1\""),
-            3 if self.clerks_only => "principal.home == resource".to_owned(),
-            4 => format!("resource == {ns}::Bay::\"b1\""),
-            5 => "resource has size && resource.size + 1 > 1".to_owned(),
-            6 => format!("principal is {ns}::Clerk && principal.rank - 2 < 1"),
-            _ => "context has input".to_owned(),
-        }
-    }
-
-    fn test(&mut self, ty: Ty, path: &str, macros: bool) -> String {
-        let ns = self.world.ns.clone();
-        match ty {
-            Ty::Text => match self.random.below(4) {
-                0 => format!("{path} like \"*{}\"", self.random.pick(&["a", "b", ""])),
-                1 => format!("[\"a\", \"b\"].contains({path})"),
-                2 => format!("{path} != \"a\""),
-                _ => format!("{path} == \"a\""),
-            },
-            Ty::Long | Ty::Moment if macros && self.random.chance(30) => {
-                format!("between(0, {path}, {})", self.random.between(1, 4))
-            }
-            Ty::Long | Ty::Moment => match self.random.below(3) {
-                0 => format!("{path} * 2 - 1 >= {}", self.random.between(-2, 4)),
-                1 => format!("-{path} < 0"),
-                _ => format!(
-                    "{path} {} {}",
-                    self.comparison(),
-                    self.random.between(-1, 4)
-                ),
-            },
-            Ty::Bool => path.to_owned(),
-            Ty::Decimal => format!(
-                "{path}.{}(decimal(\"1.5\"))",
-                self.random.pick(&["lessThan", "greaterThanOrEqual"])
-            ),
-            Ty::Clerk => match self.random.below(3) {
-                0 => format!("{path} == principal"),
-                1 => format!("{path} in {ns}::Crew::\"c1\""),
-                _ => format!("{path}.rank > 1"),
-            },
-            Ty::Color => format!("{path} == {ns}::Color::\"red\""),
-            Ty::Texts => match self.random.below(3) {
-                0 => format!("{path}.contains(\"a\")"),
-                1 => format!("{path}.isEmpty()"),
-                _ => format!("{path}.containsAny([\"b\", \"c\"])"),
-            },
-        }
-    }
-
-    fn comparison(&mut self) -> &'static str {
+    pub fn comparison(&mut self) -> &'static str {
         ["<", "<=", ">", ">=", "==", "!="][self.random.below(6)]
     }
 
@@ -229,7 +160,22 @@ impl<'a> Writer<'a> {
         if macros && self.random.chance(40) {
             let window = self.window();
             let event = self.predicate(None, &[], false).0;
-            return match self.random.below(4) {
+            let (binding, ty) = self.predicate_binding("x", &[]);
+            return match self.random.below(7) {
+                4 => format!("times({window}, {event}) <= {}", self.random.between(0, 3)),
+                5 => format!(
+                    "bind(n, count_within({window}, {event}), n {} {})",
+                    self.comparison(),
+                    self.random.between(0, 3)
+                ),
+                6 if ty == Some(Ty::Long) => format!(
+                    "sum_within(x, {window}, {binding}) <= {}",
+                    self.random.between(0, 5)
+                ),
+                6 if ty == Some(Ty::Text) => format!(
+                    "count_distinct_within(x, {window}, {binding}) < {}",
+                    self.random.between(0, 3)
+                ),
                 0 => format!("seen({window}, {event})"),
                 1 => format!("strictly({window}, {event})"),
                 2 => format!("often({window}, {})", self.random.between(0, 3)),
@@ -313,13 +259,13 @@ impl<'a> Writer<'a> {
     /// types in one block, see `one_name_with_two_types`.
     fn variable(&mut self, ty: Ty) -> String {
         let letter = match ty {
-            Ty::Text => 's',
+            Ty::Text | Ty::Date | Ty::Span | Ty::Ip => 's',
             Ty::Long => 'n',
             Ty::Bool => 'b',
             Ty::Decimal => 'd',
             Ty::Clerk => 'c',
             Ty::Color => 'k',
-            Ty::Texts => 'l',
+            Ty::Texts | Ty::Longs | Ty::Clerks => 'l',
             Ty::Moment => 't',
         };
         format!("{letter}{}", self.random.below(3))
@@ -344,9 +290,9 @@ impl<'a> Writer<'a> {
             4 => {
                 if let Some(action) = self.target {
                     let attr = self.random.pick(&action.inputs);
-                    if attr.ty != Ty::Texts {
+                    if !attr.ty.is_set() {
                         let path = attr.path.join(".");
-                        return (format!("{name} == context.{path}"), attr.ty);
+                        return (format!("{name} == context.{path}"), attr.ty.bound());
                     }
                 }
                 (format!("tp({name})"), Ty::Moment)
@@ -467,7 +413,7 @@ impl<'a> Writer<'a> {
     fn field(&mut self, attr: &Attr, bound: &[Bound]) -> String {
         // There are no literal sets.
         let term = match attr.ty {
-            Ty::Texts => self.set_term(),
+            ty if ty.is_set() => self.set_term(ty),
             ty => self.term(ty, bound),
         };
         // Wrong now and then.
@@ -478,9 +424,9 @@ impl<'a> Writer<'a> {
         format!("{path}: {term}")
     }
 
-    fn set_term(&mut self) -> String {
+    fn set_term(&mut self, ty: Ty) -> String {
         let sets = |action: &Action| -> Vec<String> {
-            let sets = action.inputs.iter().filter(|attr| attr.ty == Ty::Texts);
+            let sets = action.inputs.iter().filter(|attr| attr.ty == ty);
             sets.map(|attr| attr.path.join(".")).collect()
         };
         match self.target.map(sets) {
@@ -494,7 +440,7 @@ impl<'a> Writer<'a> {
         let bindable: Vec<&Attr> = action
             .inputs
             .iter()
-            .filter(|attr| attr.ty != Ty::Texts)
+            .filter(|attr| !attr.ty.is_set())
             .collect();
         if bindable.is_empty() {
             return (self.event(action, &[], None), None);
@@ -508,7 +454,7 @@ impl<'a> Writer<'a> {
         if self.random.chance(20) {
             fields.reverse();
         }
-        (self.event(action, &fields, None), Some(attr.ty))
+        (self.event(action, &fields, None), Some(attr.ty.bound()))
     }
 
     fn event(&mut self, action: &Action, fields: &[String], kind: Option<&str>) -> String {
@@ -539,7 +485,7 @@ impl<'a> Writer<'a> {
             true => *self.random.pick(&[Ty::Text, Ty::Long, Ty::Bool]),
             false => ty,
         };
-        let same: Vec<&Bound> = bound.iter().filter(|b| b.ty == ty).collect();
+        let same: Vec<&Bound> = bound.iter().filter(|b| b.ty == ty.bound()).collect();
         if !same.is_empty() && self.random.chance(60) {
             return self.random.pick(&same).name.clone();
         }
@@ -570,7 +516,8 @@ impl<'a> Writer<'a> {
             Ty::Bool => self.random.chance(50).to_string(),
             Ty::Clerk => format!("{ns}::Clerk::\"{}\"", self.random.pick(&["ann", "bob"])),
             Ty::Color => format!("{ns}::Color::\"{}\"", self.random.pick(&["red", "green"])),
-            Ty::Texts => "[\"a\"]".to_owned(),
+            Ty::Date | Ty::Span | Ty::Ip => self.world.value(ty, self.random),
+            Ty::Texts | Ty::Longs | Ty::Clerks => "[\"a\"]".to_owned(),
         }
     }
 }
