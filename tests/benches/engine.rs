@@ -15,6 +15,8 @@
 
 #![allow(clippy::print_stdout, clippy::panic)]
 
+#[path = "engine/durable.rs"]
+mod durable;
 #[path = "engine/measure.rs"]
 mod measure;
 #[path = "engine/ours.rs"]
@@ -94,6 +96,9 @@ fn main() {
         if plan.wants(workload.name) {
             row(&workload, &plan);
         }
+    }
+    if plan.peer.is_some() && plan.wants("durable") {
+        durable::run();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ten million events through every kind of cell: bytes held, and events a second.
 //!
-//! `cargo bench -p dogwood-tests --bench state`; a number as argument runs so many events instead.
+//! `cargo bench -p dogwood-tests --bench state`. After `--`, a number runs so many events instead, and a word
+//! only the kinds that have it in their name.
 
 use cap::Cap;
 use dogwood_compiler::monitor::{Config, Monitor};
@@ -14,14 +15,18 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 const EVENTS: i64 = 10_000_000;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let events = arguments.find_map(|argument| argument.parse().ok());
+    // Cargo adds a flag of its own.
+    let arguments = std::env::args().skip(1);
+    let arguments: Vec<String> = arguments.filter(|word| !word.starts_with("--")).collect();
+    let events = arguments.iter().find_map(|word| word.parse().ok());
     let events: i64 = events.unwrap_or(EVENTS);
+    let wanted = arguments.iter().find(|word| word.parse::<i64>().is_err());
     println!(
         "{:26} {:>9} {:>9} {:>11} {:>11} {:>8} {:>12}",
         "kind of cell", "events", "needed", "held", "said", "a needed", "events/s"
     );
-    for kind in &KINDS {
+    let kinds = KINDS.iter();
+    for kind in kinds.filter(|kind| wanted.is_none_or(|word| kind.name.contains(word.as_str()))) {
         let policy = kind.policy();
         let before = ALLOCATOR.allocated();
         let mut monitor = Monitor::new(policy, Config::default());

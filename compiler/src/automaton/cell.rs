@@ -163,14 +163,19 @@ impl CellState {
     pub fn expire(&mut self, def: &CellDef, floor: i64) {
         let limit = floor.saturating_sub(def.window);
         match self {
-            CellState::Formerly(table) => table.expire(limit),
+            CellState::Formerly(table) => {
+                table.expire(limit);
+                table.give_back(def);
+            }
             CellState::Previous { .. } => {}
             CellState::Since { anchors, breaks } => {
                 anchors.expire(limit);
+                anchors.give_back(def);
                 if let Breaks::Negated(stores) = breaks {
                     // Anchors before a break may be stamped up to the clock at the break.
                     for store in stores {
                         store.expire(limit, |_, _| {});
+                        store.give_back();
                     }
                 }
             }

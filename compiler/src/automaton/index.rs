@@ -107,8 +107,8 @@ impl Index {
     }
 
     pub fn clear(&mut self) {
-        self.heads.clear();
-        self.links.clear();
+        self.heads = HashTable::new();
+        self.links = Vec::new();
     }
 
     pub fn bytes(&self) -> usize {

@@ -224,8 +224,13 @@ impl Joint {
                 }
             }
         }
-        if self.pairs.len() == 0 {
+        if self.pairs.is_sparse() {
+            let old = self.saved();
+            self.pairs.clear();
+            self.groups.clear();
+            self.order = BTreeSet::new();
             self.deadlines = BinaryHeap::new();
+            old.iter().for_each(|(vals, until)| self.note(vals, *until));
         }
     }
 

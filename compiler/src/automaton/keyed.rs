@@ -181,6 +181,11 @@ impl<S: Keys, T: Default> Keyed<S, T> {
         entry
     }
 
+    /// Whether most places stand empty, so that making the table anew costs less than what was taken out.
+    pub fn is_sparse(&self) -> bool {
+        self.entries.len() > 1024 && self.ids.len() * 8 < self.entries.len()
+    }
+
     pub fn clear(&mut self) {
         self.keys.clear();
         self.entries = Vec::new();

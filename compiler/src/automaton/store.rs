@@ -3,7 +3,8 @@
 //! Expiry never sweeps: the rows form a list in the order in which they last held, and what no window
 //! reaches any more is taken off its front. Where stamps step back, a row may stay as much longer.
 
-use super::keyed::{Ends, Keyed, Keys, Linked, Links, NONE};
+use super::keyed::{Ends, Flat, Keyed, Keys, Linked, Links, NONE};
+use super::value::Val;
 use serde::{Deserialize, Serialize};
 use std::mem::size_of;
 
@@ -201,6 +202,10 @@ impl<S: Keys> Store<S> {
         }
     }
 
+    pub fn is_sparse(&self) -> bool {
+        self.rows.is_sparse()
+    }
+
     pub fn clear(&mut self) {
         self.rows.clear();
         self.order = Ends::default();
@@ -209,6 +214,25 @@ impl<S: Keys> Store<S> {
 
     pub fn bytes(&self) -> usize {
         self.rows.bytes() + self.more
+    }
+}
+
+impl Store<Flat> {
+    /// After many rows have gone, lets go of their places.
+    pub fn give_back(&mut self) {
+        if !self.is_sparse() {
+            return;
+        }
+        let rows: Vec<(Vec<Val>, Times)> = self
+            .iter()
+            .map(|(vals, times)| (vals.to_vec(), times.clone()))
+            .collect();
+        self.clear();
+        for (vals, times) in rows {
+            for at in times.iter() {
+                self.insert(&vals, *at, i64::MIN);
+            }
+        }
     }
 }
 
@@ -228,8 +252,6 @@ impl Linked for Vec<Links> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keyed::Flat;
-    use super::super::value::Val;
     use super::*;
 
     fn at(pos: i64, time: i64) -> At {

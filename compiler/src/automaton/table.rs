@@ -51,6 +51,17 @@ impl Table {
         }
     }
 
+    /// After many rows have gone, lets go of their places.
+    pub fn give_back(&mut self, def: &CellDef) {
+        if self.plain.is_sparse() {
+            let masks = self.indexes.iter().map(|index| index.mask).collect();
+            let fresh = Table::new(def.columns.len(), &masks);
+            let old = std::mem::replace(self, fresh);
+            // What was in a table fits it.
+            let _ = self.restore(old.saved(), def);
+        }
+    }
+
     fn insert_open(&mut self, row: &Row, columns: &[Slot], at: At, floor: i64) {
         let open = &mut self.open;
         let open = open.get_or_insert_with(|| Box::new(Waiting::new(columns)));
@@ -257,4 +268,51 @@ pub(crate) fn closed_names(row: Row, columns: &[Slot]) -> Row {
     }
     closed.residual = row.residual.resolve(&row);
     closed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::formula::{CellOp, Node};
+    use super::*;
+
+    fn keyed_by(columns: u16) -> CellDef {
+        CellDef {
+            op: CellOp::Formerly(Node::Never),
+            window: 10,
+            width: usize::from(columns),
+            columns: (0..columns).collect(),
+        }
+    }
+
+    #[test]
+    fn a_table_that_was_large_gives_its_places_back() {
+        let def = keyed_by(2);
+        let mut table = Table::new(2, &BTreeSet::from([0b10]));
+        let row = |n: i64| [Val::Int(n), Val::Int(n % 10)];
+        for n in 0..20_000 {
+            let at = At { pos: n, time: n };
+            table.insert_plain(&row(n), at, n);
+        }
+        let large = table.bytes();
+        table.expire(19_900);
+        table.give_back(&def);
+        assert_eq!(table.len(), 100);
+        assert!(table.bytes() * 50 < large);
+        let mut found = Vec::new();
+        table.find(&[None, Some(Val::Int(3))], false, |row| {
+            if let Found::Plain(vals, times) = row {
+                found.push((vals[0], times.last().time));
+            }
+            false
+        });
+        found.sort();
+        let expected: Vec<(Val, i64)> = (0..10)
+            .map(|n| 19_903 + 10 * n)
+            .map(|n| (Val::Int(n), n))
+            .collect();
+        assert_eq!(found, expected);
+        // What is left goes in its order.
+        table.expire(19_950);
+        assert_eq!((table.len(), table.oldest()), (50, Some(19_950)));
+    }
 }

@@ -26,7 +26,11 @@ pub(crate) struct Counts {
 #[derive(Clone, Debug)]
 enum Items {
     /// Each event is a row of its own.
-    Points { points: Vec<Point>, free: u32 },
+    Points {
+        points: Vec<Point>,
+        free: u32,
+        held: usize,
+    },
     /// Equal rows are one: found by the key and the values counted.
     Rows(Keyed<Flat, Counted>),
 }
@@ -110,6 +114,7 @@ impl Counts {
                 Items::Points {
                     points: Vec::new(),
                     free: NONE,
+                    held: 0,
                 }
             } else {
                 Items::Rows(Keyed::new(Flat::new(width)))
@@ -135,7 +140,7 @@ impl Counts {
     }
 
     fn insert_point(&mut self, key: &[Val], time: i64, summand: i64) {
-        let Items::Points { points, free } = &mut self.items else {
+        let Items::Points { points, free, held } = &mut self.items else {
             return;
         };
         let point = Point {
@@ -143,6 +148,7 @@ impl Counts {
             summand,
             links: Links::default(),
         };
+        *held += 1;
         let id = *free;
         let id = match points.get_mut(id as usize) {
             Some(place) => {
@@ -292,16 +298,17 @@ impl Counts {
                 }
                 None => {
                     self.keys.remove(key);
-                    self.give_back();
                 }
             }
         }
+        self.give_back();
     }
 
     fn drop_item(&mut self, id: u32) {
         match &mut self.items {
-            Items::Points { points, free } => {
+            Items::Points { points, free, held } => {
                 if let Some(point) = points.get_mut(id as usize) {
+                    *held = held.saturating_sub(1);
                     point.links.next = *free;
                     *free = id;
                 }
@@ -312,16 +319,26 @@ impl Counts {
         }
     }
 
-    /// An empty window that was large once gives its memory back.
+    /// After many items have gone, lets go of their places.
     fn give_back(&mut self) {
-        if self.keys.len() > 0 {
+        let sparse = match &self.items {
+            Items::Points { points, held, .. } => points.len() > 1024 && held * 8 < points.len(),
+            Items::Rows(rows) => rows.is_sparse(),
+        };
+        if !sparse && !self.keys.is_sparse() {
             return;
         }
+        let saved = self.saved();
+        self.keys.clear();
         self.deadlines = BinaryHeap::new();
-        if let Items::Points { points, free } = &mut self.items {
-            *points = Vec::new();
-            *free = NONE;
+        match &mut self.items {
+            Items::Points { points, free, held } => {
+                (*points, *free, *held) = (Vec::new(), NONE, 0);
+            }
+            Items::Rows(rows) => rows.clear(),
         }
+        // What was in a window fits it.
+        let _ = self.restore(saved);
     }
 
     pub fn oldest(&self) -> Option<i64> {
@@ -426,5 +443,55 @@ impl Count {
             before = items.links(before).prev;
         }
         self.ends.insert_after(items, before, id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::formula::{CellOp, Node};
+    use super::*;
+
+    fn counts(by_time_point: bool) -> Counts {
+        let def = CellDef {
+            op: CellOp::Formerly(Node::Never),
+            window: 10,
+            width: 2,
+            columns: vec![0, 1],
+        };
+        Counts::new(&def, &[1], Some(0), by_time_point)
+    }
+
+    #[test]
+    fn a_window_that_was_large_gives_its_places_back_and_counts_on() {
+        for by_time_point in [true, false] {
+            let mut counts = counts(by_time_point);
+            for n in 0..20_000 {
+                let at = At { pos: n, time: n };
+                counts.insert(&[Val::Int(n % 4), Val::Int(n)], at, n);
+            }
+            let large = counts.bytes();
+            counts.expire(19_900);
+            assert_eq!(counts.len(), 100);
+            assert!(counts.bytes() * 20 < large);
+            let of = |key: i64, from: i64| (from..20_000).filter(|n| n % 4 == key).sum::<i64>();
+            for key in 0..4 {
+                let value = counts.value(&[Val::Int(key)], 19_999, 99);
+                assert_eq!(value, of(key, 19_900));
+            }
+            counts.expire(19_950);
+            let value = counts.value(&[Val::Int(1)], 19_999, 49);
+            assert_eq!((counts.len(), value), (50, of(1, 19_950)));
+        }
+    }
+
+    #[test]
+    fn what_lies_outside_a_late_window_is_not_counted() {
+        let mut counts = counts(true);
+        for (pos, time) in [(0, 100), (1, 110), (2, 104), (3, 112)] {
+            counts.insert(&[Val::Int(1), Val::Int(pos)], At { pos, time }, 90);
+        }
+        let at = |now: i64| counts.value(&[Val::Int(1)], now, 10);
+        assert_eq!([at(104), at(110), at(111), at(115)], [2, 3, 3, 4]);
+        assert_eq!(counts.times(&[Val::Int(1)], 111, 10), [104, 110]);
     }
 }
