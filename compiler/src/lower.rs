@@ -207,6 +207,8 @@ fn annotate(schema: &mut ActionSchemaFile, exports: &[Export]) {
             let full = names.first().map(|name| qualified(&space, &name.text));
             let export = exports.iter().find(|e| Some(&e.exported) == full.as_ref());
             let notes = export.into_iter().flat_map(|export| &export.annotations);
+            // A schema knows annotations by words only.
+            let notes = notes.filter(|(key, _)| write::is_word(key));
             let notes = notes.map(|(key, value)| write::annotation(key, value));
             decl.annotations.extend(notes);
         }

@@ -342,7 +342,7 @@ fn a_test_run_is_shown_in_the_lenses() {
 fn what_cannot_be_answered_is_refused() {
     let mut editor = Editor::open(utf8());
     let mut refuse = |method: &str, params: Value| editor.request(method, params).unwrap_err();
-    let mut said = vec![
+    let said = [
         refuse("textDocument/nonsense", json!({})),
         refuse("textDocument/hover", json!({ "textDocument": 1 })),
         refuse(
@@ -362,8 +362,7 @@ fn what_cannot_be_answered_is_refused() {
             json!({ "command": "dogwood.fly", "arguments": [URI] }),
         ),
     ];
-    said.iter_mut().for_each(|line| line.push('\n'));
-    insta::assert_snapshot!(said.concat());
+    insta::assert_snapshot!(said.join("\n"));
     // The text lives on whatever was said about it.
     editor.notify("textDocument/didChange", json!({ "textDocument": 3 }));
     assert!(!editor.about("textDocument/hover", 1, 0).is_null());

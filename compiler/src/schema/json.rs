@@ -8,6 +8,7 @@ mod ty;
 
 pub use error::{JsonSchemaError, JsonSchemaProblem};
 
+use super::write::is_word;
 use crate::json::{Json, JsonKind, Member};
 use dogwood_grammar::Span;
 use dogwood_grammar::ast::action_schema::{
@@ -399,15 +400,6 @@ fn name_of(text: &str, span: Span) -> Name {
         })
         .collect();
     Name { path, span }
-}
-
-/// Letters, digits and `_`, no digit first.
-fn is_word(text: &str) -> bool {
-    let mut chars = text.chars();
-    let starts = chars
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    starts && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]

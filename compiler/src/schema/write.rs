@@ -163,6 +163,15 @@ fn action_ref(uid: &EntityUid) -> ActionRef {
     }
 }
 
+/// Letters, digits and `_`, no digit first.
+pub(crate) fn is_word(text: &str) -> bool {
+    let mut chars = text.chars();
+    let starts = chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    starts && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 // --------------------------------------------------------------------- nodes without a place
 
 pub(crate) fn ident(text: &str) -> Ident {

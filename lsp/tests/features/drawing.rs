@@ -18,7 +18,7 @@ pub fn drawn(text: &str, notes: &[(Span, String)]) -> String {
                 start <= at && (at < end || at == end && end == text.len())
             })
             .collect();
-        out.push_str(&format!("│ {shown}").trim_end().to_owned());
+        out.push_str(format!("│ {shown}").trim_end());
         out.push('\n');
         for (span, note) in here {
             let from = span.start as usize - start;

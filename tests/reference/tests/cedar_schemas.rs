@@ -96,7 +96,7 @@ fn load(name: &str, text: &str) -> Result<Service, String> {
         Err(errors) => {
             let said = errors
                 .iter()
-                .map(|e| format!("{} [{}]", e.message, e.span.text(text)));
+                .map(|e| format!("{}: {} [{}]", e.code, e.message, e.span.text(text)));
             Err(said.collect::<Vec<_>>().join("; "))
         }
     }
@@ -111,13 +111,13 @@ fn only_written_otherwise(error: &str) -> bool {
 /// A difference that is meant: of two attributes with one name in a record, `cedar-policy` keeps the
 /// last without a word. One of them is a mistake, and we say so.
 fn repeats_an_attribute(error: &str) -> bool {
-    error.contains("The attribute") && error.contains("is given twice")
+    error.contains("duplicate: ")
 }
 
 /// A difference that is meant: `cedar-policy` lets an entity type and a common type of one namespace share
 /// a name, and takes the name for the common type. A reader cannot tell which is meant, so we refuse it.
 fn shares_a_name(error: &str) -> bool {
-    error.contains("is declared twice")
+    error.contains("duplicate-declaration: ")
 }
 
 /// JSON does not keep the order of actions.
