@@ -162,9 +162,13 @@ fn waits(node: &Node, known: &mut BTreeSet<Slot>, cells: &[CellDef], open: &[boo
     };
     match node {
         // Every part, so that all that is bound is known.
-        Node::And(parts) => parts.iter().fold(false, |so_far, part| {
-            waits(part, known, cells, open) || so_far
-        }),
+        Node::And(parts) => {
+            let mut any = false;
+            for part in parts {
+                any |= waits(part, known, cells, open);
+            }
+            any
+        }
         Node::Not(body) => {
             !body.free().is_subset(known) || waits(body, &mut known.clone(), cells, open)
         }

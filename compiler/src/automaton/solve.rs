@@ -34,6 +34,9 @@ pub(crate) struct States<'a> {
     changed: &'a [(CellId, CellState)],
 }
 
+/// Takes a joined row, its points and the values of the row found; true stops the search.
+type Visit<'v> = dyn FnMut(Row, &Times, Option<&[Val]>) -> bool + 'v;
+
 impl<'a> States<'a> {
     pub fn new(all: &'a [CellState], changed: &'a [(CellId, CellState)]) -> States<'a> {
         States { all, changed }
@@ -318,7 +321,7 @@ impl Moment<'_> {
         cell: &Use,
         table: &Table,
         row: Row,
-        visit: &mut dyn FnMut(Row, &Times, Option<&[Val]>) -> bool,
+        visit: &mut Visit<'_>,
     ) -> bool {
         let known = known(def, cell, &row);
         let missing = known.is_none();

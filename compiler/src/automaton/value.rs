@@ -19,7 +19,7 @@ use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Val {
@@ -162,9 +162,7 @@ impl Values for Interner {
 }
 
 fn hash(hasher: &RandomState, key: Key<'_>) -> u64 {
-    let mut state = hasher.build_hasher();
-    key.hash(&mut state);
-    state.finish()
+    hasher.hash_one(key)
 }
 
 fn hash_of(values: &[Option<Stored>], hasher: &RandomState, id: u32) -> u64 {

@@ -44,6 +44,9 @@ struct Group {
     entities: HashMap<EntityUid, Vec<(usize, TestId)>, RandomState>,
 }
 
+/// A rule and the test it stands for.
+type Ruled = (usize, TestId);
+
 impl Dispatch {
     pub fn new(rules: Vec<(usize, TestId)>, program: &Program, families: &Families) -> Dispatch {
         let selections: Vec<Vec<Selection>> = rules
@@ -64,8 +67,8 @@ impl Dispatch {
             rules: rules.iter().map(|(rule, _)| *rule).collect(),
             ..Dispatch::default()
         };
-        let mut grouped: BTreeMap<PathId, Vec<((usize, TestId), Vec<Constant>)>> = BTreeMap::new();
-        let mut by_family: BTreeMap<usize, Vec<((usize, TestId), usize)>> = BTreeMap::new();
+        let mut grouped: BTreeMap<PathId, Vec<(Ruled, Vec<Constant>)>> = BTreeMap::new();
+        let mut by_family: BTreeMap<usize, Vec<(Ruled, usize)>> = BTreeMap::new();
         for (rule, selections) in rules.iter().zip(&selections) {
             if let Some(best) = best(selections) {
                 let members = grouped.entry(best.path).or_default();

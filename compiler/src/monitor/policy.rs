@@ -371,13 +371,16 @@ fn dispatch(
     (plans, Dispatch::new(everywhere, program, families))
 }
 
+/// What makes two leaves one: the formula, its width, and the request paths of its slots.
+type LeafForm = (Node, usize, Vec<(Slot, usize)>);
+
 /// The policy as rules add to it.
 struct Parts<'p> {
     service: &'p Service,
     network: Network,
     leaves: Vec<Leaf>,
     /// The first of equal leaves, which stands for all of them.
-    equal: HashMap<(Node, usize, Vec<(Slot, usize)>), usize>,
+    equal: HashMap<LeafForm, usize>,
     calls: Vec<(usize, Call)>,
     tests: Builder,
     /// The rule, and its leaves so far.

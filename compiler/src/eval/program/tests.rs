@@ -66,6 +66,7 @@ pub(crate) fn askings() -> impl Strategy<Value = Asking> {
         uid,
         attrs,
         parents,
+        tags: Record::new(),
     });
     let service = Arc::new(box_service());
     (
