@@ -89,7 +89,9 @@ impl Session {
     pub fn check(&mut self, source: &Source) -> Vec<Diagnostic> {
         let text = without_mark(&source.text);
         let places = statements(&text);
-        if places.len() > MOST_STATEMENTS {
+        // A byte-order mark inside the text is wrong; at the start of a text it is not.
+        let marked = |place: &Span| place.text(&text).starts_with('\u{feff}');
+        if places.len() > MOST_STATEMENTS || places.iter().any(marked) {
             return self.afresh(source);
         }
         let changed = self.read(&text, &places);

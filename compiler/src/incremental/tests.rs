@@ -53,6 +53,7 @@ const RULES: &[&str] = &[
     "}",
     "// a comment",
     "broken broken;",
+    "\u{feff}",
     "permit (principal, action, resource) when { 1 == \"a\" && x }",
 ];
 
