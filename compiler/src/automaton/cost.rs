@@ -17,6 +17,7 @@ const TRIED: &str = "its rows are tried one by one against the rest of the condi
 const TOTALLED: &str = "an aggregate goes through its rows";
 const ANCHORS: &str = "its anchors are tried one by one until one is not broken";
 const TAKEN_OVER: &str = "an event takes over rows of the operators inside it";
+const PAIRED: &str = "an event changes every pair that has its values";
 const WEAKENED: &str = "each event that can end an anchor asks every anchor";
 
 /// The costs of all cells, for these leaves.
@@ -46,6 +47,10 @@ pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
                     breaks: BreakShape::General,
                     ..
                 } => Some(WEAKENED),
+                CellOp::Pair {
+                    right: Node::Cell(right),
+                    ..
+                } if right.outer_slots().count() < def.columns.len() => Some(PAIRED),
                 _ => grows.then_some(TAKEN_OVER),
             };
         }

@@ -26,6 +26,8 @@ pub struct BoxConfig {
     pub box_dir: PathBuf,
     /// None: nothing is permitted.
     pub policy: Option<PathBuf>,
+    /// Seconds of history that are kept whatever the rules need.
+    pub keep_history: i64,
     pub agent: Process,
     /// By label.
     pub tools: BTreeMap<String, Process>,

@@ -6,6 +6,7 @@
 use crate::measure::agree;
 use crate::peer;
 use crate::shown;
+use crate::workload::random;
 use box_authority::Authority;
 use box_authority::action::{Action, Command, Spawn};
 use box_authority::clock::Clock;
@@ -43,7 +44,7 @@ impl Clock for Ticks {
 }
 
 fn words(n: usize) -> [&'static str; 2] {
-    match n.wrapping_mul(0x9e37_79b9) >> 8 & 7 {
+    match random(n, 24) % 8 {
         0..4 => ["git", "push"],
         4 | 5 => ["git", "add"],
         _ => ["npm", "test"],

@@ -133,7 +133,7 @@ event <A>::response { ...inputs(A), ...outputs(A), callerPrincipal: principalTyp
 ";
 
 /// A number from the position of an event: the same in every run, and no two `salt`s alike.
-fn random(n: usize, salt: u64) -> u64 {
+pub fn random(n: usize, salt: u64) -> u64 {
     let mut x = (n as u64)
         .wrapping_add(salt << 48)
         .wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -92,4 +92,10 @@ fn what_costs_more_says_why() {
         why("(formerly within 2s Q{}) since within 20s M{ input.crate: context.input.crate }"),
         ["each event that can end an anchor asks every anchor"]
     );
+    assert_eq!(
+        why(
+            "exists (c: String). (formerly within 20s Q{ input.crate: c, callerPrincipal: principal } && formerly within 9s M{ input.crate: c })"
+        ),
+        ["an event changes every pair that has its values"]
+    );
 }

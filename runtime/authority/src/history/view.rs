@@ -54,6 +54,9 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
+/// The state of a snapshot, and what it is of.
+type Loaded = (Box<dyn Engine>, Head);
+
 impl Reader {
     pub fn view(&self) -> Result<View, String> {
         let tx = self.db.begin_read().map_err(text)?;
@@ -173,7 +176,7 @@ impl View {
         &self,
         compiled: &dyn Compiled,
         bounds: Option<(u64, u64)>,
-    ) -> Result<Option<(Box<dyn Engine>, Head)>, String> {
+    ) -> Result<Option<Loaded>, String> {
         let Some(head) = self.head()? else {
             return Ok(None);
         };

@@ -115,7 +115,8 @@ fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure
         &policy.checked,
         std::slice::from_ref(&policy.source),
         &policy.service,
-    );
+    )
+    .keeping(prepared.config.keep_history);
     let authority = Authority::open(&box_dir.private(), rules, Arc::new(WallClock), records)
         .map_err(Failure::failed)?;
     let recovered = authority.recovered();
@@ -133,6 +134,14 @@ fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure
             .collect::<Vec<_>>()
             .join(" and ")
     ));
+    if let Some(reason) = &recovered.passed_over {
+        tell(&format!(
+            "the snapshot of the history was passed over: {reason}"
+        ));
+    }
+    for rule in &recovered.waiting {
+        tell(&rule.to_string());
+    }
     Ok(authority)
 }
 

@@ -87,6 +87,7 @@ pub fn resolve(
         file: file.to_path_buf(),
         box_dir,
         policy,
+        keep_history: draft.keep_history.unwrap_or(0),
         agent,
         tools,
         egress,

@@ -28,6 +28,8 @@ pub struct Draft {
     pub name: Option<Word>,
     pub box_dir: Option<Word>,
     pub policy: Option<Word>,
+    /// Seconds.
+    pub keep_history: Option<i64>,
     pub agent: Option<DraftProcess>,
     /// By label.
     pub tools: BTreeMap<String, DraftProcess>,
@@ -43,6 +45,7 @@ const TOP: &[&str] = &[
     "name",
     "box_dir",
     "policy",
+    "keep_history",
     "agent",
     "tool",
     "egress",
@@ -122,6 +125,7 @@ impl Reader {
                 }
                 "box_dir" => draft.box_dir = self.path(key, value),
                 "policy" => draft.policy = self.path(key, value),
+                "keep_history" => draft.keep_history = self.length(key, value),
                 "agent" => {
                     if let Some(table) = self.table(key, value) {
                         draft.agent = Some(self.process(
@@ -245,6 +249,32 @@ impl Reader {
                 None
             }
         }
+    }
+
+    /// A length of time as rules write it: `30d`.
+    fn length(&mut self, key: Key<'_, '_>, value: Entry<'_, '_>) -> Option<i64> {
+        let word = self.string(key, value)?;
+        let seconds = || {
+            let unit = word.text.chars().last()?;
+            let scale = match unit {
+                's' => 1,
+                'm' => 60,
+                'h' => 3600,
+                'd' => 86_400,
+                _ => return None,
+            };
+            let amount: u32 = word.text.strip_suffix(unit)?.parse().ok()?;
+            i64::from(amount).checked_mul(scale)
+        };
+        let seconds = seconds();
+        if seconds.is_none() {
+            let message = format!("\"{}\" is not a length of time", word.text);
+            self.refuse(
+                Diagnostic::error("invalid-length", word.span, message)
+                    .help("write a number and one of `s`, `m`, `h` and `d`, such as \"30d\""),
+            );
+        }
+        seconds
     }
 
     fn strings(&mut self, key: Key<'_, '_>, value: Entry<'_, '_>) -> Option<Vec<Word>> {

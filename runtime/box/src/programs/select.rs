@@ -134,6 +134,7 @@ mod tests {
             mcp: BTreeMap::new(),
             telemetry: crate::config::Telemetry::default(),
             gateway: crate::config::GatewayTable::default(),
+            keep_history: 0,
             not_yet: Vec::new(),
         }
     }

@@ -113,6 +113,7 @@ fn config() -> BoxConfig {
         mcp: BTreeMap::new(),
         telemetry: crate::config::Telemetry::default(),
         gateway: crate::config::GatewayTable::default(),
+        keep_history: 0,
         not_yet: Vec::new(),
     }
 }

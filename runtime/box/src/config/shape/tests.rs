@@ -225,3 +225,20 @@ fn a_broken_text_says_where() {
 fn nothing_at_all() {
     insta::assert_snapshot!("nothing_at_all", refusals(""));
 }
+
+#[test]
+fn a_length_of_history_is_a_number_and_a_unit() {
+    let kept = |length: &str| {
+        let text = format!("name = \"a\"\nkeep_history = {length}\n");
+        let (draft, problems) = read(&text);
+        let said = render(&problems, &[("box.toml", text.as_str())], Style::Plain);
+        draft.keep_history.ok_or(said)
+    };
+    assert_eq!(kept("\"30d\""), Ok(30 * 86_400));
+    assert_eq!(kept("\"90m\""), Ok(5400));
+    for wrong in ["\"3 weeks\"", "\"d\"", "\"-1d\"", "\"\"", "\"30\""] {
+        let said = kept(wrong).unwrap_err();
+        assert!(said.contains("is not a length of time"), "{said}");
+    }
+    assert!(kept("30").unwrap_err().contains("wants a string"));
+}
