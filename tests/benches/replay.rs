@@ -65,7 +65,7 @@ fn event(n: u64, out: &mut impl Write) -> std::io::Result<()> {
     let caller = "Depot::Clerk::\"ann\"";
     let place = "Depot::Bay::\"b1\"";
     let callers = format!("callerPrincipal: {caller}, callerResource: {place}");
-    if (x >> 40) % 2 == 0 {
+    if (x >> 40).is_multiple_of(2) {
         writeln!(
             out,
             "@{time} scope(principal: {caller}, resource: {place}) request_context({input}) Depot::Action::\"{action}\"::request({input}, {callers})"

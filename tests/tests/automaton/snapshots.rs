@@ -176,7 +176,7 @@ fn nonsense_with_a_fitting_digest_does_no_harm() {
                 let at = at.index(rest.len());
                 rest[at] = byte;
             }
-            if byte_of(&rest) % 3 == 0 {
+            if byte_of(&rest).is_multiple_of(3) {
                 rest.truncate(end.index(rest.len()));
             }
             let mut forged = header[..38].to_vec();

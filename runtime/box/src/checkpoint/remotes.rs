@@ -95,25 +95,25 @@ impl Messages for Remotes {
     }
 
     fn read(&self, caller: &Caller, request: &Carrier<'_>) -> Result<Letter, Unreadable> {
-        let refused = |name: &str, reason: &str| Err(refusal(unreadable(name, reason)));
+        let refused = |name: &str, reason: &str| refusal(unreadable(name, reason));
         let Some(server) = self.server(request.host) else {
-            return refused("", "there is no such server");
+            return Err(refused("", "there is no such server"));
         };
         let who = crate::network::name(caller);
         if let Some(allow) = &server.allow
             && !allow.iter().any(|name| *name == who)
         {
             let reason = format!("[mcp.{}] is not for {who}", server.name);
-            return refused(&server.name, &reason);
+            return Err(refused(&server.name, &reason));
         }
         let Some(session) = session(request.headers) else {
-            return refused(
+            return Err(refused(
                 &server.name,
                 "`Mcp-Session-Id` must be one text of visible characters",
-            );
+            ));
         };
         let Some(body) = request.body else {
-            return refused(&server.name, &FrameFault::TooLong.to_string());
+            return Err(refused(&server.name, &FrameFault::TooLong.to_string()));
         };
         let with = self.correspondence(server, caller);
         if *request.method == Method::POST {
@@ -123,7 +123,7 @@ impl Messages for Remotes {
         let bodiless = [Method::GET, Method::HEAD, Method::OPTIONS, Method::DELETE];
         if !bodiless.contains(request.method) || !body.is_empty() {
             let reason = "a message is sent with POST; other requests ask for a stream, or end a session, and have no body";
-            return refused(&server.name, reason);
+            return Err(refused(&server.name, reason));
         }
         if *request.method == Method::DELETE {
             with.left(session);

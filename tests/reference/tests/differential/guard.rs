@@ -348,5 +348,5 @@ impl Writer<'_> {
 }
 
 fn pick(random: &mut Random, all: &[&'static str]) -> &'static str {
-    *random.pick(all)
+    random.pick(all)
 }

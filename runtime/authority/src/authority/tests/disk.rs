@@ -98,10 +98,6 @@ impl Disk {
         self.platter().operations
     }
 
-    pub fn size(&self) -> usize {
-        self.platter().seen.len()
-    }
-
     pub fn bytes(&self) -> Vec<u8> {
         self.platter().seen.clone()
     }
