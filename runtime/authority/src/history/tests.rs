@@ -117,7 +117,8 @@ fn a_snapshot_stands_for_the_events_before_it() {
 
 #[test]
 fn a_snapshot_that_cannot_be_used_is_passed_over() {
-    let tampered: [(&str, fn(&mut Head, &mut Vec<u8>)); 5] = [
+    type Tamper = fn(&mut Head, &mut Vec<u8>);
+    let tampered: [(&str, Tamper); 5] = [
         ("a bit", |_, saved| saved[70_000] ^= 1),
         ("cut short", |head, saved| {
             saved.truncate(10);

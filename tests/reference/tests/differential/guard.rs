@@ -348,5 +348,6 @@ impl Writer<'_> {
 }
 
 fn pick(random: &mut Random, all: &[&'static str]) -> &'static str {
-    random.pick(all)
+    let picked: &&str = random.pick(all);
+    picked
 }
