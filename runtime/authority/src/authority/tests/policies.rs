@@ -151,7 +151,7 @@ fn a_new_rule_knows_what_happened_before_it() {
     shell:spawn denied: policy denied this operation on '/usr/bin/git' [policy: push_cap]: At most 3 pushes an hour.
       rule: push_cap (policy.dw:3)
       because: the number of `shell:spawn` requests with `command` "git push" in the last hour, this one included, is 4; at most 3 are allowed
-      allowed again in 1h 00m if nothing else happens
+      allowed again in 1h 01m if nothing else happens
     "#);
     assert_eq!(ask(&authority, "ls"), Ok(()));
     // Back again, and the other way: over a restart.
