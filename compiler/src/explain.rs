@@ -31,7 +31,7 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 use std::fmt;
 pub use why::{NamedRule, why};
-pub use witness::{Seen, Witness, wait as spoken_span};
+pub use witness::{Seen, Witness, length as spoken_span, wait as spoken_wait};
 pub use words::span as length_in_words;
 
 /// One rule, explained.

@@ -498,12 +498,14 @@ fn explain_says_why_an_event_was_denied() {
     place.file("day.log", &trace);
     let answer = place.run(&["explain", "policy.dw", "--trace", "day.log"]);
     assert_eq!(answer.status, 0);
-    insta::assert_snapshot!(answer.out, @"
+    insta::assert_snapshot!(answer.out, @r#"
     @20 (time point 2): DENY  [rules: 1]
       forbidden by cap
       because: the number of `mcp:call` requests in the last minute, this one included, is 2; at most 1 is allowed
-      allowed again in 1m 01s if nothing else happens
-    ");
+      it rests on these events; without any one of them it would be another:
+        @10 (time point 0): mcp:call::request{ input.method: "tools/call", input.server: "aws" }
+      it would be allowed in 1m 01s if nothing else happens
+    "#);
     let answer = place.run(&["explain", "policy.dw", "--trace", "day.log", "--at", "3"]);
     insta::assert_snapshot!(answer.out, @"
     @90 (time point 3): ALLOW  [rules: 0]

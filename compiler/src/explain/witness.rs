@@ -173,22 +173,28 @@ fn clock(time: i64) -> String {
 fn ago(seconds: i64) -> String {
     match seconds {
         s if s <= 0 => "just now".to_owned(),
-        s => format!("{} ago", wait(s)),
+        s => format!("{} ago", length(s)),
     }
 }
 
 /// `45s`, `4m 10s`, `12m 03s`, `2h 05m`, `3d 04h`.
-///
-/// What is cut off is rounded up: who waits so long has waited long enough.
-pub fn wait(seconds: i64) -> String {
-    let minutes = seconds.saturating_add(59) / 60;
-    let hours = seconds.saturating_add(3599) / 3600;
+pub fn length(seconds: i64) -> String {
     match seconds {
         s if s < 60 => format!("{s}s"),
         s if s < 3600 => format!("{}m {:02}s", s / 60, s % 60),
-        _ if minutes < 1440 => format!("{}h {:02}m", minutes / 60, minutes % 60),
-        _ => format!("{}d {:02}h", hours / 24, hours % 24),
+        s if s < 86_400 => format!("{}h {:02}m", s / 3600, s % 3600 / 60),
+        s => format!("{}d {:02}h", s / 86_400, s % 86_400 / 3600),
     }
+}
+
+/// The same with what is cut off rounded up: who waits so long has waited long enough.
+pub fn wait(seconds: i64) -> String {
+    let unit = match seconds {
+        s if s < 3600 => 1,
+        s if s < 86_400 => 60,
+        _ => 3600,
+    };
+    length(seconds.saturating_add(unit - 1) / unit * unit)
 }
 
 #[cfg(test)]

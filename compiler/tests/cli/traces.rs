@@ -89,7 +89,9 @@ fn a_broken_line_at_the_end_stops_everything() {
     let place = place(format!("{trace}@51 nonsense\n"));
     let answer = place.run(REPLAY);
     assert_eq!(answer.status, 2);
-    insta::assert_snapshot!(answer.out, @"
+    assert_eq!(answer.out, "");
+    insta::assert_snapshot!(answer.err, @"
+    schema: built-in Box schema
     error[trace]: expected `::`
        ┌─ day.log:51:13
        │

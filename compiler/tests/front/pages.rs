@@ -210,7 +210,17 @@ fn run(files: &Files) -> (Vec<String>, String) {
         false => program.args(["test", "policy.dwtest.toml"]),
     };
     let output = program.current_dir(place.path()).output().unwrap();
-    let drawn: String = String::from_utf8(output.stdout).unwrap();
+    // A trace that cannot be read is told of beside the answer, after the schema.
+    let told = if files.contains_key("trace") {
+        output.stderr
+    } else {
+        output.stdout
+    };
+    let told = String::from_utf8(told).unwrap();
+    let drawn: String = told
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("schema: "))
+        .collect();
     let codes = drawn
         .lines()
         .filter_map(|line| line.strip_prefix("error[")?.split_once(']'))

@@ -7,7 +7,7 @@ use dogwood_compiler::compile::CheckedRule;
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
 use dogwood_compiler::explain::{
-    Cause, Change, NamedRule, Witness, cause, changes, describe, spoken_span, why,
+    Cause, Change, NamedRule, Witness, cause, changes, describe, spoken_wait, why,
 };
 use dogwood_compiler::monitor::{self, Config, Decision, Monitor, Policy};
 use dogwood_compiler::value::Value;
@@ -147,7 +147,7 @@ impl<'t> Verdict<'t> {
             .map(|change| match change {
                 Change::Later(seconds) => format!(
                     "it would be allowed in {} if nothing else happens",
-                    spoken_span(*seconds)
+                    spoken_wait(*seconds)
                 ),
                 Change::After(event) => {
                     format!("it would be allowed after one {}", describe(event))

@@ -308,7 +308,7 @@ when temporal {
     +4000 `http:request` to `docs.example.org/`: denied
         because: an `fs:read` response of `~/payroll/2026.csv` with `operation` `read_content` in the last 8 hours
         last: `fs:read` of `~/payroll/2026.csv` at 10:00:06, 1h 06m ago
-        allowed again in 6h 53m if nothing else happens
+        allowed again in 6h 54m if nothing else happens
     +28806 `http:request` to `docs.example.org/`: denied
         because: an `fs:read` response of `~/payroll/2026.csv` with `operation` `read_content` in the last 8 hours
         last: `fs:read` of `~/payroll/2026.csv` at 10:00:06, 8h 00m ago
