@@ -245,9 +245,13 @@ pub fn serve(connection: &TcpStream, caller: &Caller, runner: &dyn Runner) {
         state.gone
     };
     wire.changed.notify_all();
-    if !gone {
-        let _ = wire.send(&last);
+    if gone {
+        // Its reader may still be telling it what it did wrong, and then ends.
+        let _ = reader.join();
+        let _ = connection.shutdown(std::net::Shutdown::Both);
+        return;
     }
+    let _ = wire.send(&last);
     // Closing with unread bytes would take the last frame back: the peer closes first, if it does so soon.
     let _ = connection.shutdown(std::net::Shutdown::Write);
     let here = |state: &mut State| !state.gone;
