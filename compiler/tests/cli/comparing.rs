@@ -14,7 +14,7 @@ unless temporal {
 
 @id("reads")
 permit (principal, action == Box::Action::"fs:read", resource)
-when { context.input.path like "/work/*" };
+when { context.input.path like "/repo/*" };
 "#;
 
 fn diff(old: &str, new: &str, more: &[&str]) -> Answer {
@@ -34,7 +34,7 @@ fn spelling_is_no_difference() {
             "when { context.input.path",
             "// files\nwhen { !!(context.input[\"path\"]",
         )
-        .replace("like \"/work/*\" }", "like \"/work/*\") }");
+        .replace("like \"/repo/*\" }", "like \"/repo/*\") }");
     let answer = diff(OLD, &new, &[]);
     insta::assert_snapshot!(answer.out);
     assert_eq!(answer.status, 0);
@@ -73,7 +73,7 @@ fn a_change_that_no_verdict_shows() {
 fn recorded_traces_are_replayed_under_both() {
     let place = Place::new();
     place.file("old.dw", OLD);
-    place.file("new.dw", OLD.replace("/work/*", "/work/a/*"));
+    place.file("new.dw", OLD.replace("/repo/*", "/repo/a/*"));
     let read = |at: i64, path: &str| {
         let input = format!(
             "input: {{ path: \"{path}\", operation: Box::FsReadOperation::\"read_content\" }}"
@@ -82,10 +82,10 @@ fn recorded_traces_are_replayed_under_both() {
             "@{at} scope(principal: Box::Agent::\"self\", resource: Box::Resource::\"unused\") request_context({input}) Box::Action::\"fs:read\"::request({input})\n"
         )
     };
-    place.file("traces/one.log", read(1, "/work/a/x"));
+    place.file("traces/one.log", read(1, "/repo/a/x"));
     place.file(
         "traces/two.log",
-        read(1, "/work/a/x") + &read(2, "/work/b/x"),
+        read(1, "/repo/a/x") + &read(2, "/repo/b/x"),
     );
     let answer = place.run(&["diff", "old.dw", "new.dw", "--traces", "traces"]);
     insta::assert_snapshot!(answer.out);

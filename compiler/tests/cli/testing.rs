@@ -14,7 +14,7 @@ unless temporal {
 
 @id("reads")
 permit (principal, action == Box::Action::"fs:read", resource)
-when { context.input.path like "/work/*" };
+when { context.input.path like "/repo/*" };
 
 @id("cap")
 forbid (principal, action == Box::Action::"fs:read", resource)
@@ -39,15 +39,15 @@ events = [
 name = "paths"
 events = [{ action = "fs:read", input = { path = "${path}" } }]
 cases = [
-  { path = "/work/a", expect = "allow" },
+  { path = "/repo/a", expect = "allow" },
   { path = "/etc/passwd", expect = "deny", by = [] },
 ]
 
 [[test]]
 name = "three reads in ten minutes"
 events = [
-  { action = "fs:read", input.path = "/work/a", times = 3, every = "1m", expect = "allow" },
-  { at = "+1m", action = "fs:read", input.path = "/work/a", expect = "deny", by = "cap" },
+  { action = "fs:read", input.path = "/repo/a", times = 3, every = "1m", expect = "allow" },
+  { at = "+1m", action = "fs:read", input.path = "/repo/a", expect = "deny", by = "cap" },
 ]
 "#;
 
@@ -88,7 +88,7 @@ events = [{ command = "git push", expect = "deny", by = ["cap"] }]
 name = "was meant to happen"
 events = [
   { action = "fs:read", input.path = "/etc/hosts", output = { result = "completed" } },
-  { action = "fs:read", input.path = "/work/a", expect = "allow" },
+  { action = "fs:read", input.path = "/repo/a", expect = "allow" },
 ]
 
 [[test]]
@@ -97,7 +97,7 @@ events = [{ command = "git push", expect = "deny", says = "on Mondays" }]
 
 [[test]]
 name = "one too many"
-events = [{ action = "fs:read", input.path = "/work/a", times = 5, every = "2m", expect = "allow" }]
+events = [{ action = "fs:read", input.path = "/repo/a", times = 5, every = "2m", expect = "allow" }]
 "#,
     );
     let answer = place.run(&["test"]);
