@@ -265,16 +265,9 @@ impl Names {
 }
 
 fn seconds(window: &mut Window) {
-    if let WindowKind::Amount { amount, unit } = &mut window.kind {
-        let factor = match unit {
-            Unit::Second => 1,
-            Unit::Minute => 60,
-            Unit::Hour => 3600,
-            Unit::Day => 86400,
-        };
-        if let Some(all) = amount.checked_mul(factor) {
-            (*amount, *unit) = (all, Unit::Second);
-        }
+    let all = window.seconds().and_then(|all| u64::try_from(all).ok());
+    if let (WindowKind::Amount { amount, unit }, Some(all)) = (&mut window.kind, all) {
+        (*amount, *unit) = (all, Unit::Second);
     }
 }
 

@@ -241,20 +241,7 @@ impl Mentions {
     }
 
     fn window(&mut self, window: &Window) {
-        if let WindowKind::Amount { amount, unit } = &window.kind {
-            let factor: u64 = match unit {
-                Unit::Second => 1,
-                Unit::Minute => 60,
-                Unit::Hour => 3600,
-                Unit::Day => 86400,
-            };
-            if let Some(seconds) = amount
-                .checked_mul(factor)
-                .and_then(|all| i64::try_from(all).ok())
-            {
-                self.windows.insert(seconds);
-            }
-        }
+        self.windows.extend(window.seconds());
     }
 
     fn cond(&mut self, cond: &Cond, ids: &[EventId]) {
