@@ -261,6 +261,10 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 
 /// The text with every unprintable character replaced by a mark of the same length, so that offsets hold.
 fn printable_in_place(text: &str) -> String {
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    if text.as_bytes().iter().all(plain) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {

@@ -160,8 +160,12 @@ pub(crate) fn set(cx: &mut Cx<'_>, all: Vec<Expr>, span: Span) -> Operand {
     Operand::Expr(cx.expr(ExprKind::Set(all), span))
 }
 
-pub(crate) fn record(cx: &mut Cx<'_>, fields: Vec<Option<RecordField>>, span: Span) -> Operand {
-    let fields: Vec<RecordField> = fields.into_iter().flatten().collect();
+pub(crate) fn record(
+    cx: &mut Cx<'_>,
+    fields: Vec<Option<Box<RecordField>>>,
+    span: Span,
+) -> Operand {
+    let fields: Vec<RecordField> = fields.into_iter().flatten().map(|field| *field).collect();
     let mut seen = std::collections::HashMap::new();
     for field in &fields {
         if let Some(first) = seen.insert(field.key.name.clone(), field.key.span) {

@@ -27,7 +27,7 @@ pub fn parse_policy(source: &str) -> Parsed<PolicyFile> {
         let span = first.span.to(item.semicolon.unwrap_or(last.span));
         let errors = cx.errors.len();
         let mut read = match parse(&mut cx, Start::Item, lexemes) {
-            Some(rule::Parsed::Item(item)) => item,
+            Some(rule::Parsed::Item(item)) => *item,
             _ => Item::Broken(span),
         };
         if item.semicolon.is_none() && cx.errors.len() == errors {
@@ -66,7 +66,7 @@ pub fn parse_condition(source: &str) -> Parsed<Cond> {
     let (lexemes, trivia) = token::lex(source, Language::Policy);
     let mut cx = Cx::new(source);
     let tree = match parse(&mut cx, Start::Cond, &lexemes) {
-        Some(rule::Parsed::Cond(cond)) => cond,
+        Some(rule::Parsed::Cond(cond)) => *cond,
         _ => Cond {
             kind: CondKind::Error,
             span: Span::new(0, source.len()),

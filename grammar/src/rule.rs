@@ -9,9 +9,9 @@ use crate::tree::Cx;
 /// What one parse gives.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    Item(Item),
+    Item(Box<Item>),
     Expr(Expr),
-    Cond(Cond),
+    Cond(Box<Cond>),
 }
 
 /// A scope element as written, before we know that it is one.
@@ -44,25 +44,25 @@ pub(crate) enum HeadOp {
 }
 
 impl RawHead {
-    pub(crate) fn any(var: Ident) -> RawHead {
-        RawHead {
+    pub(crate) fn any(var: Ident) -> Box<RawHead> {
+        Box::new(RawHead {
             var,
             form: Form::Any,
-        }
+        })
     }
 
-    pub(crate) fn op(var: Ident, op: HeadOp, place: Span, right: Expr) -> RawHead {
-        RawHead {
+    pub(crate) fn op(var: Ident, op: HeadOp, place: Span, right: Expr) -> Box<RawHead> {
+        Box::new(RawHead {
             var,
             form: Form::Op { op, place, right },
-        }
+        })
     }
 
-    pub(crate) fn is(var: Ident, place: Span, ty: Name, within: Option<Expr>) -> RawHead {
-        RawHead {
+    pub(crate) fn is(var: Ident, place: Span, ty: Name, within: Option<Expr>) -> Box<RawHead> {
+        Box::new(RawHead {
             var,
             form: Form::Is { place, ty, within },
-        }
+        })
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn rule(
     annotations: Vec<Annotation>,
     (effect, effect_span): (Effect, Span),
     scope: Scope,
-    clauses: Vec<Clause>,
+    clauses: impl IntoIterator<Item = Box<Clause>>,
     span: Span,
 ) -> Rule {
     Rule {
@@ -83,12 +83,12 @@ pub(crate) fn rule(
         effect,
         effect_span,
         scope,
-        clauses,
+        clauses: clauses.into_iter().map(|clause| *clause).collect(),
         span,
     }
 }
 
-pub(crate) fn scope(cx: &mut Cx<'_>, raw: Vec<Option<RawHead>>, span: Span) -> Scope {
+pub(crate) fn scope(cx: &mut Cx<'_>, raw: Vec<Option<Box<RawHead>>>, span: Span) -> Scope {
     let mut heads: Vec<Head> = Vec::new();
     for raw in raw.into_iter().flatten() {
         let var = match raw.var.text.as_str() {
@@ -119,7 +119,7 @@ pub(crate) fn scope(cx: &mut Cx<'_>, raw: Vec<Option<RawHead>>, span: Span) -> S
             );
             continue;
         }
-        if let Some(head) = head(cx, var, raw) {
+        if let Some(head) = head(cx, var, *raw) {
             heads.push(head);
         }
     }
@@ -235,14 +235,14 @@ pub(crate) fn clause(
     guardrails: bool,
     body: ClauseBody,
     span: Span,
-) -> Clause {
-    Clause {
+) -> Box<Clause> {
+    Box::new(Clause {
         kind,
         keyword,
         guardrails,
         body,
         span,
-    }
+    })
 }
 
 /// `{ … }` after a wrong word or none; read as `when`.
@@ -252,7 +252,7 @@ pub(crate) fn stray_clause(
     brace: Span,
     body: Expr,
     span: Span,
-) -> Clause {
+) -> Box<Clause> {
     let keyword = match word {
         None => {
             cx.error(SyntaxErrorKind::MissingClauseWord, brace);
@@ -276,7 +276,12 @@ pub(crate) fn stray_clause(
 }
 
 /// `temporal { … }` without a word before it; read as `when temporal { … }`.
-pub(crate) fn stray_temporal(cx: &mut Cx<'_>, keyword: Span, body: Node, span: Span) -> Clause {
+pub(crate) fn stray_temporal(
+    cx: &mut Cx<'_>,
+    keyword: Span,
+    body: Node,
+    span: Span,
+) -> Box<Clause> {
     cx.error(SyntaxErrorKind::MissingClauseWord, keyword);
     let body = temporal::block(cx, keyword, body, span);
     let start = Span::at(keyword.start as usize);

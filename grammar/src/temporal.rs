@@ -20,7 +20,8 @@ pub(crate) use operators::*;
 pub(crate) use parts::*;
 
 pub(crate) struct Node {
-    shape: Shape,
+    /// Boxed, because a node passes through every level of the grammar.
+    shape: Box<Shape>,
     span: Span,
     paren: bool,
     /// A comparison whose left side is not in this node but around it.
@@ -54,7 +55,7 @@ pub(crate) enum Arg {
 }
 
 /// A brace group of field patterns, with its place.
-pub(crate) type Group = (Vec<Option<FieldPattern>>, Span);
+pub(crate) type Group = (Vec<Option<Box<FieldPattern>>>, Span);
 
 /// A comparison chain as written.
 pub(crate) type Compared = (Node, Vec<(Infix, Span, Node)>);
@@ -75,7 +76,7 @@ impl Node {
     fn cond(cond: Cond) -> Node {
         let span = cond.span;
         Node {
-            shape: Shape::Cond(cond),
+            shape: Box::new(Shape::Cond(cond)),
             span,
             paren: false,
             tail: None,
@@ -86,7 +87,7 @@ impl Node {
     fn term(term: Term) -> Node {
         let span = term.span;
         Node {
-            shape: Shape::Term(term),
+            shape: Box::new(Shape::Term(term)),
             span,
             paren: false,
             tail: None,
@@ -95,7 +96,7 @@ impl Node {
     }
 
     fn is_error(&self) -> bool {
-        match &self.shape {
+        match self.shape.as_ref() {
             Shape::Cond(cond) => cond.kind == CondKind::Error,
             Shape::Term(term) => term.kind == TermKind::Error,
         }
@@ -103,7 +104,7 @@ impl Node {
 
     /// The operator at the top, if it must be parenthesised to be an operand of `formerly`.
     fn loose(&self) -> bool {
-        let Shape::Cond(cond) = &self.shape else {
+        let Shape::Cond(cond) = self.shape.as_ref() else {
             return false;
         };
         let loose = matches!(
@@ -119,7 +120,7 @@ impl Node {
     /// The condition without its tail and rest.
     fn bare_cond(self, cx: &mut Cx<'_>) -> Cond {
         let span = self.span;
-        let kind = match self.shape {
+        let kind = match *self.shape {
             Shape::Cond(mut cond) => {
                 cond.span = span;
                 return cond;
@@ -159,7 +160,7 @@ impl Node {
     fn into_term(mut self, cx: &mut Cx<'_>) -> Term {
         self.drop_tail(cx);
         let span = self.span;
-        match self.shape {
+        match *self.shape {
             Shape::Term(mut term) if self.rest.is_empty() => {
                 term.span = span;
                 term
@@ -177,7 +178,7 @@ impl Node {
     pub(crate) fn into_body(mut self, cx: &mut Cx<'_>) -> Body {
         self.drop_tail(cx);
         let alone = self.rest.is_empty();
-        match self.shape {
+        match *self.shape {
             Shape::Term(Term {
                 kind:
                     TermKind::Call(_)
@@ -197,7 +198,7 @@ impl Node {
     fn drop_tail(&mut self, cx: &mut Cx<'_>) {
         if let Some(tail) = self.tail.take() {
             cx.error(SyntaxErrorKind::NotATerm, self.span);
-            self.shape = Shape::Cond(cx.cond(CondKind::Error, self.span.to(tail.right.span)));
+            *self.shape = Shape::Cond(cx.cond(CondKind::Error, self.span.to(tail.right.span)));
             self.span = self.span.to(tail.right.span);
         }
     }

@@ -186,7 +186,8 @@ pub(crate) struct Lexeme<'s> {
 
 /// All tokens of a text, and the comments and blank lines between them.
 pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia) {
-    let mut lexemes: Vec<Lexeme<'_>> = Vec::new();
+    // A token of a policy is some five bytes long, with its blanks.
+    let mut lexemes: Vec<Lexeme<'_>> = Vec::with_capacity(source.len() / 5);
     let mut trivia = Trivia::default();
     let mut gap = if source.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
@@ -252,6 +253,10 @@ pub(crate) fn lex(source: &str, language: Language) -> (Vec<Lexeme<'_>>, Trivia)
 
 /// Notes the blank lines in `gap`, a range of white space; a run of them is one piece.
 fn note_blank_lines(source: &str, gap: std::ops::Range<usize>, trivia: &mut Trivia) {
+    // Most tokens touch or stand one blank apart.
+    if gap.len() < 2 {
+        return;
+    }
     let start = gap.start;
     let blank = source.get(gap).unwrap_or("");
     let Some(first) = blank.find('\n') else {

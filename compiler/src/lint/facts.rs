@@ -107,14 +107,9 @@ impl<'r> Facts<'r> {
 
     /// Whether no request that meets the rule has this value there.
     pub fn rules_out(&self, path: &[SmolStr], value: &Constant) -> bool {
-        let facts = self.by_path.get(path);
-        facts.into_iter().flatten().any(|fact| match fact {
-            Fact::OneOf(constants) => !constants.contains(value),
-            Fact::Like(pattern) => match value {
-                Constant::Str(text) => !like(text, pattern),
-                _ => true,
-            },
-        })
+        self.by_path
+            .get(path)
+            .is_some_and(|facts| rule_out(facts, value))
     }
 
     /// Whether every request that meets the rule has this value there.
@@ -127,15 +122,17 @@ impl<'r> Facts<'r> {
 
     /// Whether no request meets both rules.
     pub fn excludes(&self, other: &Facts) -> bool {
-        let one_way = |a: &Facts, b: &Facts| {
-            a.by_path.iter().any(|(path, facts)| {
-                facts.iter().any(|fact| match fact {
-                    Fact::OneOf(constants) => constants.iter().all(|c| b.rules_out(path, c)),
-                    Fact::Like(_) => false,
-                })
+        // No constant of one is possible for the other.
+        let disjoint = |some: &[Fact], others: &[Fact]| {
+            some.iter().any(|fact| match fact {
+                Fact::OneOf(constants) => constants.iter().all(|c| rule_out(others, c)),
+                Fact::Like(_) => false,
             })
         };
-        one_way(self, other) || one_way(other, self)
+        self.by_path.iter().any(|(path, ours)| {
+            let theirs = other.by_path.get(path);
+            theirs.is_some_and(|theirs| disjoint(ours, theirs) || disjoint(theirs, ours))
+        })
     }
 
     /// Whether a pattern for a field of a predicate can match no request that meets the rule.
@@ -144,6 +141,17 @@ impl<'r> Facts<'r> {
             constant(&field.term).is_some_and(|value| self.rules_out(&field_path(field), &value))
         })
     }
+}
+
+/// Whether a value meets not all of these facts about one attribute.
+fn rule_out(facts: &[Fact], value: &Constant) -> bool {
+    facts.iter().any(|fact| match fact {
+        Fact::OneOf(constants) => !constants.contains(value),
+        Fact::Like(pattern) => match value {
+            Constant::Str(text) => !like(text, pattern),
+            _ => true,
+        },
+    })
 }
 
 /// The constants a condition asks one context attribute to be among.

@@ -36,8 +36,8 @@ enum Shadow {
 
 fn shadow(subject: &Subject, wider: &Subject) -> Option<Shadow> {
     for var in [ScopeVar::Principal, ScopeVar::Resource] {
-        let head = |subject: &Subject| subject.checked.rule.scope.head(var).cloned();
-        if !covers(head(wider).as_ref(), head(subject).as_ref()) {
+        let [wide, narrow] = [wider, subject].map(|subject| subject.checked.rule.scope.head(var));
+        if !covers(wide, narrow) {
             return None;
         }
     }
@@ -60,8 +60,9 @@ fn later(subject: &Subject, wider: &Subject) -> bool {
     let equal = subject.unconditional()
         && subject.checked.targets.len() == wider.checked.targets.len()
         && [ScopeVar::Principal, ScopeVar::Resource].iter().all(|var| {
-            let head = |subject: &Subject| subject.checked.rule.scope.head(*var).cloned();
-            covers(head(subject).as_ref(), head(wider).as_ref())
+            let [narrow, wide] =
+                [subject, wider].map(|subject| subject.checked.rule.scope.head(*var));
+            covers(narrow, wide)
         });
     !equal || subject.checked.index > wider.checked.index
 }

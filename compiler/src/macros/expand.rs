@@ -53,8 +53,12 @@ pub fn expand_rule(rule: &Rule, library: &Library) -> Expanded {
         .collect();
     Expanded {
         rule: Rule {
+            annotations: rule.annotations.clone(),
+            effect: rule.effect,
+            effect_span: rule.effect_span,
+            scope: rule.scope.clone(),
             clauses,
-            ..rule.clone()
+            span: rule.span,
         },
         errors: expander.errors,
         calls: expander.calls,

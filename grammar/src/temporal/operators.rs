@@ -194,8 +194,8 @@ pub(crate) fn compare(cx: &mut Cx<'_>, (first, mut rest): Compared) -> Node {
         return error(cx, span);
     }
     let (left, right) = (first, operand(cx, right));
-    match left.shape {
-        Shape::Cond(ref cond) if cond.kind != CondKind::Error => {
+    match left.shape.as_ref() {
+        Shape::Cond(cond) if cond.kind != CondKind::Error => {
             let mut node = left;
             let rest = Vec::new();
             node.tail = Some(Box::new(Tail {
@@ -217,7 +217,7 @@ pub(crate) fn compare(cx: &mut Cx<'_>, (first, mut rest): Compared) -> Node {
 /// Gives the comparison at the end of an aggregate's body to the aggregate, or to the arithmetic
 /// that it ends.
 fn settle(cx: &mut Cx<'_>, mut node: Node) -> Node {
-    if !matches!(node.shape, Shape::Term(_)) {
+    if !matches!(*node.shape, Shape::Term(_)) {
         return node;
     }
     let Some(tail) = node.tail.take() else {

@@ -133,7 +133,7 @@ pub(crate) fn fresh(cx: &mut Cx<'_>, l: usize, r: usize) -> Node {
 fn patterns(groups: Vec<Group>) -> Vec<Vec<FieldPattern>> {
     groups
         .into_iter()
-        .map(|(fields, _)| fields.into_iter().flatten().collect())
+        .map(|(fields, _)| fields.into_iter().flatten().map(|field| *field).collect())
         .collect()
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn field(cx: &mut Cx<'_>, path: Vec<Ident>, value: Node, span: Span) 
 pub(crate) fn call(cx: &mut Cx<'_>, name: Ident, args: Vec<Arg>, span: Span) -> Node {
     if name.text == "decimal" {
         let text = match args.as_slice() {
-            [Arg::Node(node)] if !node.paren => match &node.shape {
+            [Arg::Node(node)] if !node.paren => match node.shape.as_ref() {
                 Shape::Term(Term {
                     kind: TermKind::Str(value),
                     span,
@@ -246,7 +246,7 @@ pub(crate) fn call(cx: &mut Cx<'_>, name: Ident, args: Vec<Arg>, span: Span) -> 
     for arg in args {
         read.push(match arg {
             Arg::Window(window) => CallArg::Window(window),
-            Arg::Node(node) => match node.shape {
+            Arg::Node(node) => match *node.shape {
                 Shape::Term(_) if node.rest.is_empty() => CallArg::Term(node.into_term(cx)),
                 _ => CallArg::Cond(node.into_cond(cx)),
             },
