@@ -1,7 +1,8 @@
 //! `dogwood replay`: what would these rules have decided?
 //!
-//! The trace is read twice and never held: once to see that it is sound and how far its stamps step back,
-//! once to decide. Memory follows what the windows of the rules hold.
+//! The trace is read once, a little ahead of the decisions and beside them, and never held: memory follows
+//! what the windows of the rules hold. The answer is kept back until the last line has turned out to be an
+//! event, too. Where stamps step back in time, the trace is read again, with room for as much.
 
 use super::policy::{Set, remark_drawn, with_first_error};
 use super::{Failure, Findings, Format, Outcome, PolicyArgs, input, print_json};
@@ -12,15 +13,17 @@ use dogwood_compiler::event::Event;
 use dogwood_compiler::event::strict::{self, StrictError};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
-use dogwood_compiler::monitor::{Config, Decision, Monitor, RuleError, Verdict};
-use dogwood_compiler::trace::{self, Lines, TraceError};
+use dogwood_compiler::monitor::{Config, Decision, Monitor, RuleError, StepError, Verdict};
+use dogwood_compiler::trace::{self, BatchError, Lines, TraceError};
 use serde::Serialize;
 use serde::ser::{Error, SerializeSeq, Serializer};
 use serde_json::json;
 use std::cell::RefCell;
 use std::fmt;
-use std::io::{self, BufRead, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::PathBuf;
+use std::sync::mpsc;
+use tempfile::SpooledTempFile;
 
 #[derive(Args)]
 pub struct Replay {
@@ -57,35 +60,111 @@ impl Replay {
             Ok(rules) => rules,
             Err(outcome) => return Ok(outcome),
         };
-        let scan = trace::scan(trace.reader()?).map_err(|error| trace.failure(error))?;
-        if !scan.sound {
-            let source = trace.source()?;
-            return match read_trace(&source, self.format)? {
-                Ok(_) => Err(trace.changed()),
-                Err(outcome) => Ok(outcome),
+        let (policy, _) = set.compiled(rules);
+        let replay = |lateness| {
+            let config = Config {
+                lateness,
+                explained: false,
+            };
+            let monitor = Monitor::new(policy.clone(), config);
+            let clock = self.as_box.then_some(i64::MIN);
+            reply(&trace, monitor, clock, self.format)
+        };
+        let mut replied = replay(0);
+        if let Err(Stop::Late) = replied {
+            let scan = trace::scan(trace.reader()?).map_err(|error| trace.failure(error))?;
+            replied = if scan.sound {
+                replay(scan.lateness)
+            } else {
+                Err(Stop::NoEvent)
             };
         }
-        let (policy, _) = set.compiled(rules);
-        let config = Config {
-            lateness: scan.lateness,
-            explained: false,
+        let mut reply = match replied {
+            Ok(reply) => reply,
+            Err(Stop::NoEvent) => {
+                let source = trace.source()?;
+                return match read_trace(&source, self.format)? {
+                    Ok(_) => Err(trace.changed()),
+                    Err(outcome) => Ok(outcome),
+                };
+            }
+            Err(Stop::Late) => return Err(trace.changed()),
+            Err(Stop::Failed(failure)) => return Err(failure),
         };
-        let run = Run {
-            trace: &trace,
-            lines: Lines::new(trace.reader()?),
-            monitor: Monitor::new(policy, config),
-            next: 0,
-            clock: self.as_box.then_some(i64::MIN),
-        };
-        answer(run, self.format)?;
+        let mut out = io::stdout().lock();
+        reply
+            .rewind()
+            .and_then(|()| io::copy(&mut reply, &mut out))
+            .and_then(|_| out.flush())
+            .map_err(Failure::Write)?;
         Ok(Outcome::Accepted)
     }
+}
+
+/// Why a replay ends before the trace does.
+enum Stop {
+    /// An event is stamped earlier than there is room for.
+    Late,
+    /// A line is no event.
+    NoEvent,
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
+}
+
+/// Events that are read at a time, and how many such batches may wait for their decisions.
+const BATCH: usize = 128;
+const AHEAD: usize = 4;
+
+/// More of an answer than so many bytes waits on disk.
+const HELD: usize = 1 << 20;
+
+type Batch = Result<Vec<Event>, BatchError>;
+
+/// The answer to a whole trace.
+fn reply(
+    trace: &input::Text,
+    monitor: Monitor,
+    clock: Option<i64>,
+    format: Format,
+) -> Result<SpooledTempFile, Stop> {
+    let mut lines = Lines::new(trace.reader()?);
+    let mut out = BufWriter::with_capacity(1 << 16, SpooledTempFile::new(HELD));
+    std::thread::scope(|scope| {
+        let (sender, batches) = mpsc::sync_channel::<Batch>(AHEAD);
+        scope.spawn(move || {
+            loop {
+                let batch = lines.batch(BATCH);
+                let more = batch.as_ref().is_ok_and(|events| !events.is_empty());
+                // Whoever decides may have stopped early.
+                if sender.send(batch).is_err() || !more {
+                    return;
+                }
+            }
+        });
+        let run = Run {
+            trace,
+            batches,
+            batch: Vec::new().into_iter(),
+            monitor,
+            next: 0,
+            clock,
+        };
+        answer(run, format, &mut out)
+    })?;
+    let failed = |error: io::IntoInnerError<_>| Failure::Write(error.into_error());
+    Ok(out.into_inner().map_err(failed)?)
 }
 
 /// A trace on its way through a monitor.
 struct Run<'t> {
     trace: &'t input::Text,
-    lines: Lines<Box<dyn BufRead + 't>>,
+    batches: mpsc::Receiver<Batch>,
+    batch: std::vec::IntoIter<Event>,
     monitor: Monitor,
     /// The position of the next event.
     next: usize,
@@ -105,25 +184,34 @@ struct Decided {
 }
 
 impl Run<'_> {
-    /// The next decision; nothing at the end of the trace.
-    fn decide(&mut self) -> Result<Option<Decided>, Failure> {
+    fn next_event(&mut self) -> Result<Option<Event>, Stop> {
         loop {
-            let line = self.lines.next_line();
-            let line = match line.map_err(|error| self.trace.failure(error))? {
-                Some((_, line)) => line,
-                None => return Ok(None),
-            };
-            // The first reading found every line sound and none of them late.
-            let mut event = trace::parse_event(line).map_err(|_| self.trace.changed())?;
+            if let Some(event) = self.batch.next() {
+                return Ok(Some(event));
+            }
+            match self.batches.recv() {
+                Ok(Ok(batch)) => self.batch = batch.into_iter(),
+                Ok(Err(BatchError::NoEvent)) => return Err(Stop::NoEvent),
+                Ok(Err(BatchError::Line(error))) => return Err(self.trace.failure(error).into()),
+                // The reader has come to the end of the trace.
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// The next decision; nothing at the end of the trace.
+    fn decide(&mut self) -> Result<Option<Decided>, Stop> {
+        while let Some(mut event) = self.next_event()? {
             let position = self.next;
             self.next += 1;
             if let Some(decided) = self.take(position, &mut event)? {
                 return Ok(Some(decided));
             }
         }
+        Ok(None)
     }
 
-    fn take(&mut self, position: usize, event: &mut Event) -> Result<Option<Decided>, Failure> {
+    fn take(&mut self, position: usize, event: &mut Event) -> Result<Option<Decided>, Stop> {
         if let Some(clock) = &mut self.clock {
             event.time = event.time.max(*clock);
             *clock = event.time;
@@ -142,7 +230,7 @@ impl Run<'_> {
             }
         }
         let decision = self.monitor.step(event);
-        let Some(mut decision) = decision.map_err(|_| self.trace.changed())? else {
+        let Some(mut decision) = decision.map_err(|StepError::Late { .. }| Stop::Late)? else {
             return Ok(None);
         };
         // What could not be evaluated might have forbidden it.
@@ -160,8 +248,7 @@ impl Run<'_> {
     }
 }
 
-fn answer(mut run: Run<'_>, format: Format) -> Result<(), Failure> {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+fn answer(mut run: Run<'_>, format: Format, mut out: &mut impl Write) -> Result<(), Stop> {
     match format {
         Format::Human => {
             while let Some(decided) = run.decide()? {
@@ -173,21 +260,21 @@ fn answer(mut run: Run<'_>, format: Format) -> Result<(), Failure> {
             }
         }
         Format::Json => {
-            let verdicts = Verdicts(RefCell::new(Told { run, failure: None }));
+            let verdicts = Verdicts(RefCell::new(Told { run, stop: None }));
             let written = serde_json::to_writer_pretty(
                 &mut out,
                 &Answer {
                     verdicts: &verdicts,
                 },
             );
-            if let Some(failure) = verdicts.0.into_inner().failure {
-                return Err(failure);
+            if let Some(stop) = verdicts.0.into_inner().stop {
+                return Err(stop);
             }
             written.map_err(|error| Failure::Write(error.into()))?;
             out.write_all(b"\n").map_err(Failure::Write)?;
         }
     }
-    out.flush().map_err(Failure::Write)
+    Ok(())
 }
 
 #[derive(Serialize)]
@@ -200,7 +287,7 @@ struct Verdicts<'t>(RefCell<Told<'t>>);
 
 struct Told<'t> {
     run: Run<'t>,
-    failure: Option<Failure>,
+    stop: Option<Stop>,
 }
 
 impl Serialize for Verdicts<'_> {
@@ -211,8 +298,8 @@ impl Serialize for Verdicts<'_> {
             match told.run.decide() {
                 Ok(Some(decided)) => list.serialize_element(&decided)?,
                 Ok(None) => return list.end(),
-                Err(failure) => {
-                    told.failure = Some(failure);
+                Err(stop) => {
+                    told.stop = Some(stop);
                     return Err(S::Error::custom("the trace cannot be read on"));
                 }
             }

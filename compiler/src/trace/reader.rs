@@ -40,13 +40,19 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
             _ => return Err(Problem::Expected("a time stamp in whole seconds")),
         };
         let mut request = None;
-        if self.take_call("scope") {
+        let mut ahead = self.call();
+        if let Some(("scope", inside)) = ahead {
+            self.at = inside;
             self.scope(request.get_or_insert_default())?;
+            ahead = self.call();
         }
-        if self.take_call("entities") {
+        if let Some(("entities", inside)) = ahead {
+            self.at = inside;
             self.entities(request.get_or_insert_default())?;
+            ahead = self.call();
         }
-        if self.take_call("request_context") {
+        if let Some(("request_context", inside)) = ahead {
+            self.at = inside;
             let context = self.pairs(")", 1)?;
             request.get_or_insert_with(RequestPart::default).context = context;
         }
@@ -230,7 +236,11 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
         }
         let before = self.at;
         if let Some(word) = self.word() {
-            if self.rest().trim_start().starts_with("::") {
+            let mut behind = self.rest();
+            if !behind.starts_with([':', ',', ')', '}', ']']) {
+                behind = behind.trim_start();
+            }
+            if behind.starts_with("::") {
                 self.at = before;
                 return Ok(Value::Entity(self.entity()?));
             }
@@ -385,14 +395,13 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
         }
     }
 
-    /// An envelope: its word and the opening parenthesis.
-    fn take_call(&mut self, name: &str) -> bool {
+    /// The word of an envelope that stands here, and where its inside begins. Nothing is taken.
+    fn call(&mut self) -> Option<(&'t str, usize)> {
         let before = self.at;
-        let found = self.word() == Some(name) && self.take("(");
-        if !found {
-            self.at = before;
-        }
-        found
+        let word = self.word();
+        let inside = self.take("(").then_some(self.at);
+        self.at = before;
+        Some((word?, inside?))
     }
 
     fn take_word(&mut self, word: &str) -> bool {

@@ -1,6 +1,7 @@
 //! A trace read a line at a time, so that it may be larger than memory.
 
-use super::skim_event;
+use super::{parse_event, skim_event};
+use crate::event::Event;
 use std::io::{self, BufRead};
 
 /// The lines of a trace that are not blank.
@@ -23,6 +24,14 @@ pub enum LineError {
     },
 }
 
+/// Why the events of a trace cannot be read on.
+#[derive(Debug)]
+pub enum BatchError {
+    Line(LineError),
+    /// A line is no event.
+    NoEvent,
+}
+
 impl<R: BufRead> Lines<R> {
     pub fn new(input: R) -> Lines<R> {
         Lines {
@@ -43,11 +52,25 @@ impl<R: BufRead> Lines<R> {
                 return Ok(None);
             }
             self.number += 1;
-            if !self.text()?.trim().is_empty() {
+            // Nearly always the first byte tells.
+            let visible = self.line.iter().any(u8::is_ascii_graphic);
+            if visible || !self.text()?.trim().is_empty() {
                 break;
             }
         }
         Ok(Some((self.number, self.text()?)))
+    }
+
+    /// The next events, at most so many; none at the end of the trace.
+    pub fn batch(&mut self, most: usize) -> Result<Vec<Event>, BatchError> {
+        let mut events = Vec::with_capacity(most);
+        while events.len() < most {
+            let Some((_, line)) = self.next_line().map_err(BatchError::Line)? else {
+                break;
+            };
+            events.push(parse_event(line).map_err(|_| BatchError::NoEvent)?);
+        }
+        Ok(events)
     }
 
     fn text(&self) -> Result<&str, LineError> {

@@ -83,6 +83,23 @@ fn a_file_a_pipe_and_json_tell_the_same() {
 }
 
 /// Nothing is decided where a later line cannot be read.
+/// More than what is held in memory waits on disk, and comes out whole and in order.
+#[test]
+fn a_long_answer_is_whole() {
+    let events = 30_000;
+    let trace: String = (0..events).map(|n| request(n * 25)).collect();
+    let answer = place(&trace).run(REPLAY);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(answer.out.len() > 1 << 20, "{}", answer.out.len());
+    let mut lines = answer.out.lines();
+    for n in 0..events {
+        let told = format!("@{} (time point {n}): ", n * 25);
+        let line = lines.next().unwrap_or_default();
+        assert!(line.starts_with(&told), "{line} at {n}");
+    }
+    assert_eq!(lines.next(), None);
+}
+
 #[test]
 fn a_broken_line_at_the_end_stops_everything() {
     let trace: String = (0..50).map(request).collect();
