@@ -12,6 +12,10 @@ fuzz_target!(|source: &str| {
     }
     if parsed.errors.is_empty() {
         let text = print_event_schema(&parsed.tree);
+        // Comments alone are a schema, and nothing at all is none; the printer keeps no comments.
+        if text.is_empty() {
+            return;
+        }
         let again = parse_event_schema(&text);
         assert!(again.errors.is_empty(), "{text}\n{:?}", again.errors);
         assert_eq!(text, print_event_schema(&again.tree));
