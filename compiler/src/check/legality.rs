@@ -85,6 +85,7 @@ impl Check<'_> {
                 Problem::UnusedBinder {
                     name: name.clone(),
                     list: false,
+                    cut: None,
                 }
             };
             self.report.add(binder.var.span, problem);
@@ -155,13 +156,26 @@ impl Check<'_> {
         }
         let used = free(&aggregate.body);
         let bound = restricted(&aggregate.body);
-        for binder in &aggregate.binders {
+        let binders = &aggregate.binders;
+        for (at, binder) in binders.iter().enumerate() {
             self.name(&binder.var);
             let name = &binder.var.name;
             let problem = if !used.contains_key(name) {
+                let next = binders.get(at + 1).map(|next| Span {
+                    start: binder.span.start,
+                    end: next.span.start,
+                });
+                let before = at.checked_sub(1).and_then(|before| binders.get(before));
+                let cut = next.or_else(|| {
+                    Some(Span {
+                        start: before?.span.end,
+                        end: binder.span.end,
+                    })
+                });
                 Problem::UnusedBinder {
                     name: name.clone(),
                     list: true,
+                    cut,
                 }
             } else if !bound.contains(name) {
                 Problem::NotRestricted {

@@ -33,6 +33,8 @@ pub enum Problem {
     UnusedBinder {
         name: SmolStr,
         list: bool,
+        /// What to take out of a list of several.
+        cut: Option<Span>,
     },
     SummandNotListed {
         name: SmolStr,

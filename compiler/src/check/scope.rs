@@ -36,13 +36,12 @@ pub fn resolve<'s>(rule: &Rule, schema: &'s ActionSchema, report: &mut Report) -
         let Some(applies) = &action.applies_to else {
             continue;
         };
-        let admitted =
-            |declared: &'s [SmolStr], by: &Option<BTreeSet<SmolStr>>| -> Vec<&'s SmolStr> {
-                declared
-                    .iter()
-                    .filter(|ty| by.as_ref().is_none_or(|by| by.contains(*ty)))
-                    .collect()
-            };
+        let admitted = |declared: &'s [SmolStr], by: &Admitted| -> Vec<&'s SmolStr> {
+            declared
+                .iter()
+                .filter(|ty| by.as_ref().is_none_or(|by| by.contains(*ty)))
+                .collect()
+        };
         let principals = admitted(&applies.principals, &principals);
         let resources = admitted(&applies.resources, &resources);
         if !principals.is_empty() && !resources.is_empty() {
@@ -55,7 +54,7 @@ pub fn resolve<'s>(rule: &Rule, schema: &'s ActionSchema, report: &mut Report) -
         }
     }
     if targets.is_empty() && report.len() == before {
-        impossible(rule, &actions, report);
+        impossible(rule, &actions, [&principals, &resources], report);
     }
     let concrete = actions.iter().filter(|action| action.applies_to.is_some());
     Scope {
@@ -64,7 +63,14 @@ pub fn resolve<'s>(rule: &Rule, schema: &'s ActionSchema, report: &mut Report) -
     }
 }
 
-fn impossible(rule: &Rule, actions: &[&ActionDecl], report: &mut Report) {
+type Admitted = Option<BTreeSet<SmolStr>>;
+
+fn impossible(
+    rule: &Rule,
+    actions: &[&ActionDecl],
+    [principals, resources]: [&Admitted; 2],
+    report: &mut Report,
+) {
     let head = rule.scope.head(ScopeVar::Action);
     let concrete = actions.iter().any(|action| action.applies_to.is_some());
     match head {
@@ -88,7 +94,28 @@ fn impossible(rule: &Rule, actions: &[&ActionDecl], report: &mut Report) {
                     applies.resources.clone(),
                 ))
             });
-            report.add(rule.scope.span, Problem::ImpossibleScope { first });
+            // One part may be wrong by itself; otherwise it is how they go together.
+            let applies = || {
+                actions
+                    .iter()
+                    .filter_map(|action| action.applies_to.as_ref())
+            };
+            let never = |declared: &dyn Fn(&AppliesTo) -> bool| !applies().any(declared);
+            let admits = |by: &Admitted, types: &[SmolStr]| {
+                by.as_ref()
+                    .is_none_or(|by| types.iter().any(|ty| by.contains(ty)))
+            };
+            let wrong = if !concrete {
+                None
+            } else if never(&|applies| admits(principals, &applies.principals)) {
+                rule.scope.head(ScopeVar::Principal)
+            } else if never(&|applies| admits(resources, &applies.resources)) {
+                rule.scope.head(ScopeVar::Resource)
+            } else {
+                None
+            };
+            let span = wrong.map_or(rule.scope.span, |head| head.span);
+            report.add(span, Problem::ImpossibleScope { first });
         }
     }
 }

@@ -22,14 +22,21 @@ impl Finding {
                     "use `{name}` as the value of a field in a predicate that is not negated, in \
                      `tp({name})`, or in `{name} == …`"
                 )),
-            Problem::UnusedBinder { name, list } => self
-                .error("unused-variable", format!("`{name}` does not occur in the {}", body(*list)))
-                .help(if *list {
-                    "remove it from the list, or use it: only rows that differ in a listed variable \
-                     are counted apart"
-                } else {
-                    "remove the `exists`, or use the variable"
-                }),
+            Problem::UnusedBinder { name, list, cut } => {
+                let found = self
+                    .error("unused-variable", format!("`{name}` does not occur in the {}", body(*list)))
+                    .help(if *list {
+                        "remove it from the list, or use it: only rows that differ in a listed variable \
+                         are counted apart"
+                    } else {
+                        "remove the `exists`, or use the variable"
+                    });
+                // Where a macro made the list, it is not in the text.
+                match cut.filter(|cut| cut.text(source).starts_with(['(', ',']) && !cut.is_empty()) {
+                    Some(cut) => found.fix("remove it from the list", cut, ""),
+                    None => found,
+                }
+            }
             Problem::SummandNotListed { name, first } => {
                 let found = self
                 .error("summand-not-listed", format!("`{name}` is summed, but is not in the `for` list"))
