@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 fn box_program() -> &'static Path {
@@ -305,6 +305,68 @@ fn what_no_rule_permits_is_denied() {
         both(&output)
     );
     assert!(said.contains("id=127"), "{}", both(&output));
+}
+
+/// Everything a stream has said so far, read beside the test.
+fn collected(mut from: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
+    let said = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&said);
+    std::thread::spawn(move || {
+        let mut bytes = [0u8; 1024];
+        while let Ok(n @ 1..) = from.read(&mut bytes) {
+            kept.lock().unwrap().push_str(&text(&bytes[..n]));
+        }
+    });
+    said
+}
+
+/// A policy is changed while its box runs: what is none changes nothing, and the new one knows the history.
+#[test]
+fn a_signal_reloads_the_policy_with_its_history() {
+    needs_a_box!();
+    let scratch = Scratch::new();
+    let echo = r#"permit (principal, action == Box::Action::"shell:exec", resource)
+when { context.input.program == "echo" };
+"#;
+    let after_echo = r#"@id("second") permit (principal, action == Box::Action::"shell:exec", resource)
+when { context.input.program == "printf" }
+when temporal { formerly within 1h Box::Action::"shell:exec"::response{ input.program: "echo", output.status: 0 } };
+"#;
+    let config = scratch.scripted(
+        echo,
+        "bash -c 'echo one'; until bash -c 'printf two' 2>&-; do :; done",
+    );
+    let mut child = scratch
+        .command(&config)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = collected(child.stdout.take().unwrap());
+    let told = collected(child.stderr.take().unwrap());
+    let reload = || {
+        let pid = i32::try_from(child.id()).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGUSR1).unwrap();
+    };
+    let hears = |from: &Arc<Mutex<String>>, what: &str| {
+        wait_until(what, || from.lock().unwrap().contains(what));
+    };
+    hears(&said, "one\n");
+    scratch.write("case/policy.dw", "permit (principal, action, resouce);");
+    reload();
+    hears(&told, "the policy was not reloaded");
+    assert!(told.lock().unwrap().contains("resouce"));
+    assert_eq!(*said.lock().unwrap(), "one\n");
+    scratch.write("case/policy.dw", &format!("{echo}{after_echo}"));
+    reload();
+    hears(&told, "reloaded, with its history: policy");
+    hears(&said, "two");
+    assert_eq!(
+        child.wait().unwrap().code(),
+        Some(0),
+        "{}",
+        told.lock().unwrap()
+    );
 }
 
 fn processes_with(marker: &str) -> usize {

@@ -64,6 +64,8 @@ pub struct PolicySet {
     pub compiled: Arc<dyn Compiled>,
     /// Seconds of history that are kept. No rule needs more; a rule that is added later may.
     pub keep: i64,
+    /// As it is written: arguments that it quotes are no secrets, and are recorded as they are.
+    pub text: String,
 }
 
 impl PolicySet {

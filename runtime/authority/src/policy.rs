@@ -26,6 +26,7 @@ impl PolicySet {
             compiled: Arc::new(Rules::new(rules, &cards, service)),
             rules: cards,
             keep: longest.max(service.events.max_window),
+            text: sources.iter().map(|source| source.text.as_str()).collect(),
         }
     }
 }

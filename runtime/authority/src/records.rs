@@ -50,13 +50,9 @@ impl Records {
         }
     }
 
-    /// Arguments that `policy` quotes are recorded as they are.
-    #[must_use]
-    pub fn quoting(self, policy: impl Into<String>) -> Records {
-        Records {
-            policy: policy.into(),
-            ..self
-        }
+    /// Arguments that `policy` quotes are recorded as they are from now on.
+    pub fn quote(&mut self, policy: String) {
+        self.policy = policy;
     }
 
     pub fn decision(&mut self, sequence: u64, decided: &Decided<'_>) -> std::io::Result<()> {

@@ -103,7 +103,7 @@ struct Place {
 fn start(
     mut history: History,
     place: Place,
-    policy: PolicySet,
+    mut policy: PolicySet,
     clock: Arc<dyn Clock>,
     mut records: Records,
     pace: Pace,
@@ -120,6 +120,7 @@ fn start(
         .map_err(replay)?;
     let (stepped, passed_over) = (built.stepped, built.passed_over.clone());
     let snapshot = built.from_snapshot.then(|| built.through - stepped as u64);
+    records.quote(std::mem::take(&mut policy.text));
     let mut live = Live::new(policy, built);
     let events = match view.bounds().map_err(replay)? {
         Some((first, last)) => usize::try_from(last - first + 1).unwrap_or(usize::MAX),

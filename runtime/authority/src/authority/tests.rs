@@ -146,6 +146,7 @@ fn policy() -> PolicySet {
         ],
         compiled: Arc::new(Push),
         keep: 86_400,
+        text: "\"push\"".into(),
     }
 }
 
@@ -490,7 +491,7 @@ fn every_decision_has_a_record() {
         dir.path(),
         policy(),
         Arc::new(Held(1_700_000_000.into())),
-        records(out.clone()).quoting("\"push\""),
+        records(out.clone()),
     )
     .unwrap();
     assert_eq!(ask(&authority, "npm test"), Ok(()));

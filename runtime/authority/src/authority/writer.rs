@@ -196,7 +196,7 @@ impl Writer {
     /// From here on the new policy decides. It steps the few events that came while it was built.
     fn install(
         &mut self,
-        policy: PolicySet,
+        mut policy: PolicySet,
         mut built: Built,
     ) -> Result<Vec<Waiting>, ReloadError> {
         if let Some(reason) = &self.fault {
@@ -212,6 +212,7 @@ impl Writer {
             return Err(ReloadError::Replay(reason));
         }
         let before = self.live.compiled.fingerprint();
+        self.records.quote(std::mem::take(&mut policy.text));
         self.live = Live::new(policy, built);
         let fingerprint = self.live.compiled.fingerprint();
         if before != fingerprint {

@@ -228,7 +228,8 @@ fn source(file: &Path) -> Result<(PathBuf, String, String), Failure> {
     Ok((canonical, name, text))
 }
 
-fn policy(config: &BoxConfig) -> Result<Loaded, Failure> {
+/// Reads and checks the policy. Warnings are printed.
+pub fn policy(config: &BoxConfig) -> Result<Loaded, Failure> {
     let file = config.policy.as_deref();
     let cwd = std::env::current_dir().unwrap_or_default();
     let name = file.map_or_else(String::new, |file| {

@@ -1,6 +1,6 @@
 //! `box run`: one box, from its first check to its last process.
 
-use super::prepare::{Prepared, Purpose, disclose, prepare};
+use super::prepare::{self, Prepared, Purpose, disclose, prepare};
 use super::{Failure, tell};
 use crate::boxdir::{BoxDir, append};
 use crate::broker;
@@ -8,8 +8,9 @@ use crate::checkpoint::{Checkpoints, Interpreter, Remotes, Servers, ShellCheckpo
 use crate::config::{self, BoxConfig};
 use crate::network::Network;
 use crate::planning::{agent_workspace, plan_all};
+use crate::policy::Loaded;
 use crate::programs::Sandboxed;
-use crate::report::Detail;
+use crate::report::{self, Detail};
 use crate::signals::Signals;
 use crate::veil::Veil;
 use box_authority::Authority;
@@ -109,14 +110,8 @@ fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure
         box_id: format!("box-{:016x}", config::hash(box_dir.root())),
         run_id: std::hash::RandomState::new().build_hasher().finish(),
     };
-    let policy = &prepared.policy;
-    let records = Records::new(out, run).quoting(&policy.source.text);
-    let rules = PolicySet::new(
-        &policy.checked,
-        std::slice::from_ref(&policy.source),
-        &policy.service,
-    )
-    .keeping(prepared.config.keep_history);
+    let records = Records::new(out, run);
+    let rules = rules(&prepared.policy, &prepared.config);
     let authority = Authority::open(&box_dir.private(), rules, Arc::new(WallClock), records)
         .map_err(Failure::failed)?;
     let recovered = authority.recovered();
@@ -143,6 +138,41 @@ fn authority(prepared: &Prepared, box_dir: &BoxDir) -> Result<Authority, Failure
         tell(&rule.to_string());
     }
     Ok(authority)
+}
+
+fn rules(policy: &Loaded, config: &BoxConfig) -> PolicySet {
+    let sources = std::slice::from_ref(&policy.source);
+    PolicySet::new(&policy.checked, sources, &policy.service).keeping(config.keep_history)
+}
+
+/// Puts the policy as its file is now in the place of the one that decides. What is no policy changes nothing.
+fn reload(authority: &Authority, config: &BoxConfig, tools: &Option<(PathBuf, String)>) {
+    let refuse = |reason: &str| {
+        authority.reject(reason);
+        tell(&format!("the policy was not reloaded: {reason}"));
+    };
+    let policy = match prepare::policy(config) {
+        Ok(policy) => policy,
+        Err(failure) => {
+            failure.print();
+            authority.reject(&failure.line);
+            return tell("the policy was not reloaded: the one before goes on deciding");
+        }
+    };
+    if policy.tools.schema != *tools {
+        return refuse("the schema of the MCP tools changed, which needs a new start of the box");
+    }
+    match authority.reload(rules(&policy, config)) {
+        Ok(waiting) => {
+            let told = report::policy(config.policy.as_deref(), policy.checked.rules.len());
+            tell(&format!("reloaded, with its history: {told}"));
+            for rule in waiting {
+                tell(&rule.to_string());
+            }
+        }
+        // It has been recorded.
+        Err(error) => tell(&format!("the policy was not reloaded: {error}")),
+    }
 }
 
 /// The files records go to, and one stream to all of them.
@@ -234,11 +264,15 @@ fn workload(
             .push(listening.map_err(|e| Failure::failed(format!("the broker cannot serve: {e}")))?);
     }
     let signaller = child.signaller();
+    let pass_on = move |signal| {
+        // A workload that has ended takes no signal.
+        let _ = signaller.signal(signal as i32);
+    };
+    let (deciding, config) = (Arc::clone(authority), prepared.config.clone());
+    let tools = prepared.policy.tools.schema.clone();
+    let reload = move || reload(&deciding, &config, &tools);
     signals
-        .forward(move |signal| {
-            // A workload that has ended takes no signal.
-            let _ = signaller.signal(signal as i32);
-        })
+        .forward(pass_on, reload)
         .map_err(|e| Failure::failed(format!("signals cannot be passed on: {e}")))?;
     let ended = child
         .wait()

@@ -70,6 +70,7 @@ pub fn compile(text: &'static str) -> PolicySet {
         rules: policy.rules.clone(),
         compiled: Arc::clone(&policy.compiled),
         keep: policy.keep,
+        text: policy.text.clone(),
     }
 }
 
