@@ -222,6 +222,10 @@ enum Failure {
     },
     /// No test file where one was looked for.
     NoTests,
+    /// A file in a language that `fmt` does not lay out.
+    NoLayout {
+        path: String,
+    },
     Record(RecordFault),
     Write(std::io::Error),
     Replace {
@@ -271,6 +275,11 @@ impl Failure {
             Failure::NoTests => {
                 "there is no test file here; their names end in `.dwtest.toml`".to_owned()
             }
+            Failure::NoLayout { path } => format!(
+                "{} cannot be laid out: only policies (.dw), action schemas (.cedarschema) and event schemas \
+                 (.dwschema) can",
+                printable(path)
+            ),
             Failure::Record(fault) => format!("this cannot be made a test: {fault}"),
             Failure::Write(error) => format!("cannot write the answer: {error}"),
             Failure::Replace { path, error } => {
@@ -290,6 +299,7 @@ impl Failure {
             | Failure::NoDecision { .. }
             | Failure::NoSuchCode { .. }
             | Failure::NoTests
+            | Failure::NoLayout { .. }
             | Failure::Record(_) => 2,
         }
     }

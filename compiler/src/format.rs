@@ -1,49 +1,100 @@
-//! Policy files in the one layout: 80 columns, two blanks of indent, operators at the start of a line.
+//! Policies and schemas in the one layout: 80 columns, two blanks of indent, operators at the start of a line.
 //!
-//! Only layout changes. A file that does not parse is not touched; a statement with a comment where the
-//! layout has no place for one keeps its text. Blank lines between comments stay (one at most), and every
+//! Only layout changes. A file that does not parse is not touched; a statement of a policy with a comment where
+//! the layout has no place for one keeps its text. Blank lines between comments stay (one at most), and every
 //! statement is set off by one.
 
 use dogwood_grammar::ast::{Item, PolicyFile};
 use dogwood_grammar::diagnostic::Diagnostic;
-use dogwood_grammar::print::{lay_out, print_policy};
-use dogwood_grammar::{Parsed, Span, TriviaKind, parse_policy};
+use dogwood_grammar::print::{
+    lay_out, lay_out_schema, print_action_schema, print_event_schema, print_policy,
+};
+use dogwood_grammar::{
+    Language, Parsed, Span, TriviaKind, parse_action_schema, parse_event_schema, parse_policy,
+};
 
 /// The text laid out, or its syntax errors.
-pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
+pub fn format(text: &str, language: Language) -> Result<String, Vec<Diagnostic>> {
     let (mark, text) = match text.strip_prefix('\u{feff}') {
         Some(rest) => ("\u{feff}", rest),
         None => ("", text),
     };
-    let parsed = parse_policy(text);
-    if !parsed.errors.is_empty() {
-        let shifted = |mut diagnostic: Diagnostic| {
-            let by = u32::try_from(mark.len()).unwrap_or(0);
-            let shift = |span: &mut Span| {
-                span.start = span.start.saturating_add(by);
-                span.end = span.end.saturating_add(by);
-            };
-            shift(&mut diagnostic.span);
-            diagnostic
-                .labels
-                .iter_mut()
-                .for_each(|label| shift(&mut label.span));
-            let edits = diagnostic.fix.iter_mut().flat_map(|fix| &mut fix.edits);
-            edits.for_each(|edit| shift(&mut edit.span));
-            diagnostic
-        };
-        let errors = parsed.errors.iter();
-        return Err(errors
-            .map(|error| shifted(error.diagnostic(text)))
-            .collect());
+    let laid = match language {
+        Language::Policy => {
+            let read = |text: &str| Read::of(parse_policy(text), text, print_policy);
+            safely(text, read, |parsed| Some(file(parsed, text)))
+        }
+        Language::ActionSchema => {
+            let read = |text: &str| Read::of(parse_action_schema(text), text, print_action_schema);
+            safely(text, read, |_| lay_out_schema(text, language))
+        }
+        Language::EventSchema => {
+            let read = |text: &str| Read::of(parse_event_schema(text), text, print_event_schema);
+            safely(text, read, |_| lay_out_schema(text, language))
+        }
+    };
+    match laid {
+        Ok(Some(laid)) => Ok(laid),
+        Ok(None) => Ok(format!("{mark}{text}")),
+        Err(errors) => Err(errors
+            .into_iter()
+            .map(|error| shifted(error, mark.len()))
+            .collect()),
     }
-    let laid = file(&parsed, text);
-    // Whatever may be wrong with the layout, it never changes what a file says.
-    Ok(if says_the_same(&parsed, text, &laid) {
-        laid
-    } else {
-        format!("{mark}{text}")
-    })
+}
+
+/// The diagnostic of a text without its first bytes, as one of the whole.
+fn shifted(mut diagnostic: Diagnostic, by: usize) -> Diagnostic {
+    let by = u32::try_from(by).unwrap_or(0);
+    let shift = |span: &mut Span| {
+        span.start = span.start.saturating_add(by);
+        span.end = span.end.saturating_add(by);
+    };
+    shift(&mut diagnostic.span);
+    diagnostic
+        .labels
+        .iter_mut()
+        .for_each(|label| shift(&mut label.span));
+    let edits = diagnostic.fix.iter_mut().flat_map(|fix| &mut fix.edits);
+    edits.for_each(|edit| shift(&mut edit.span));
+    diagnostic
+}
+
+/// A text as it was read.
+struct Read<T> {
+    parsed: Parsed<T>,
+    /// What it says, whatever its layout: the tree in plain text, and the comments.
+    says: (String, Vec<String>),
+}
+
+impl<T> Read<T> {
+    fn of(parsed: Parsed<T>, text: &str, print: fn(&T) -> String) -> Read<T> {
+        let comments = parsed.trivia.comments();
+        let comments = comments
+            .map(|span| span.text(text).trim_end().to_owned())
+            .collect();
+        Read {
+            says: (print(&parsed.tree), comments),
+            parsed,
+        }
+    }
+}
+
+/// Whatever may be wrong with the layout, it never changes what a file says: nothing where it would.
+fn safely<T>(
+    text: &str,
+    read: impl Fn(&str) -> Read<T>,
+    lay_out: impl FnOnce(&Parsed<T>) -> Option<String>,
+) -> Result<Option<String>, Vec<Diagnostic>> {
+    let before = read(text);
+    let errors = &before.parsed.errors;
+    if !errors.is_empty() {
+        return Err(errors.iter().map(|error| error.diagnostic(text)).collect());
+    }
+    Ok(lay_out(&before.parsed).filter(|laid| {
+        let after = read(laid);
+        after.parsed.errors.is_empty() && after.says == before.says
+    }))
 }
 
 fn file(parsed: &Parsed<PolicyFile>, text: &str) -> String {
@@ -143,20 +194,6 @@ impl Lines {
             self.last = Last::Blank;
         }
     }
-}
-
-/// Whether both texts have the same tree and the same comments.
-fn says_the_same(parsed: &Parsed<PolicyFile>, text: &str, laid: &str) -> bool {
-    let again = parse_policy(laid);
-    let comments = |parsed: &Parsed<PolicyFile>, text: &str| -> Vec<String> {
-        let comments = parsed.trivia.comments();
-        comments
-            .map(|span| span.text(text).trim_end().to_owned())
-            .collect()
-    };
-    again.errors.is_empty()
-        && print_policy(&again.tree) == print_policy(&parsed.tree)
-        && comments(&again, laid) == comments(parsed, text)
 }
 
 #[cfg(test)]

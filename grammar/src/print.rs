@@ -8,13 +8,16 @@ use crate::ast::action_schema::ActionSchemaFile;
 use crate::ast::event_schema::EventSchemaFile;
 use crate::ast::*;
 use crate::span::Span;
+use crate::token::Language;
 
 mod expr;
 mod layout;
 mod schema;
+mod schema_layout;
 mod temporal;
 
 pub use layout::{WIDTH, lay_out};
+pub use schema_layout::{lay_out_declaration, lay_out_schema};
 
 #[cfg(test)]
 mod tests;
@@ -79,12 +82,8 @@ pub fn print_action_schema(file: &ActionSchemaFile) -> String {
 
 /// As [`print_action_schema`], with what is too wide over several lines.
 pub fn lay_out_action_schema(file: &ActionSchemaFile) -> String {
-    let mut out = Out {
-        layout: Some(layout::Layout::without_comments()),
-        ..Out::default()
-    };
-    out.action_schema(file);
-    out.text
+    let text = print_action_schema(file);
+    lay_out_schema(&text, Language::ActionSchema).unwrap_or(text)
 }
 
 pub fn print_event_schema(file: &EventSchemaFile) -> String {

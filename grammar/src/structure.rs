@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// Brackets and prefix operators may nest this deep. Trees are bounded by `MAX_DEPTH`; this bound is
 /// about what makes no tree node, like parentheses, and spares the parser a long stack.
-const MAX_NESTING: usize = 600;
+pub(crate) const MAX_NESTING: usize = 600;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bracket {

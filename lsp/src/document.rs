@@ -35,6 +35,16 @@ impl Kind {
         }
     }
 
+    /// The language of its tokens; a test file has none of ours.
+    pub fn language(self) -> Option<Language> {
+        match self {
+            Kind::Policy => Some(Language::Policy),
+            Kind::ActionSchema => Some(Language::ActionSchema),
+            Kind::EventSchema => Some(Language::EventSchema),
+            Kind::Tests => None,
+        }
+    }
+
     /// By the name an editor has for the language.
     pub fn named(language: &str) -> Option<Kind> {
         match language {
@@ -137,13 +147,8 @@ impl Document {
     /// Its tokens; a test file has none of ours.
     pub fn pieces(&self) -> &[Piece] {
         self.pieces.get_or_init(|| {
-            let language = match self.kind {
-                Kind::Policy => Language::Policy,
-                Kind::ActionSchema => Language::ActionSchema,
-                Kind::EventSchema => Language::EventSchema,
-                Kind::Tests => return Vec::new(),
-            };
-            tokens(&self.text, language)
+            let language = self.kind.language();
+            language.map_or_else(Vec::new, |language| tokens(&self.text, language))
         })
     }
 

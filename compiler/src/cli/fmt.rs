@@ -1,17 +1,22 @@
-//! `dogwood fmt`: policy files in the one layout.
+//! `dogwood fmt`: policies and schemas in the one layout.
 
 use super::{Failure, Findings, Outcome, counted, input, print, remark};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use dogwood_compiler::compile::Source;
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::format::format;
+use dogwood_compiler::grammar::Language;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct Fmt {
-    /// Policy files or macro libraries; `-` is standard input.
+    /// Policies, macro libraries, action schemas (.cedarschema) or event schemas (.dwschema); `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
-    policies: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+
+    /// What the files are, whatever their names end with.
+    #[arg(long)]
+    language: Option<Written>,
 
     /// Print nothing; exit with 2 if a file is laid out differently.
     #[arg(long, conflicts_with = "write")]
@@ -22,15 +27,49 @@ pub struct Fmt {
     write: bool,
 }
 
+/// By the names that editors have for them.
+#[derive(Clone, Copy, ValueEnum)]
+enum Written {
+    /// A policy or a macro library.
+    Dogwood,
+    /// An action schema.
+    Cedarschema,
+    /// An event schema.
+    Dwschema,
+}
+
+impl Written {
+    /// By the ending of the name: a policy where it says nothing else.
+    fn of(path: &Path) -> Result<Written, Failure> {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("cedarschema") => Ok(Written::Cedarschema),
+            Some("dwschema") => Ok(Written::Dwschema),
+            Some("toml" | "json") => Err(Failure::NoLayout {
+                path: path.display().to_string(),
+            }),
+            _ => Ok(Written::Dogwood),
+        }
+    }
+
+    fn language(self) -> Language {
+        match self {
+            Written::Dogwood => Language::Policy,
+            Written::Cedarschema => Language::ActionSchema,
+            Written::Dwschema => Language::EventSchema,
+        }
+    }
+}
+
 impl Fmt {
     pub fn run(self) -> Result<Outcome, Failure> {
-        input::only_one_stdin(self.policies.iter().map(PathBuf::as_path))?;
+        input::only_one_stdin(self.files.iter().map(PathBuf::as_path))?;
         // All are read and laid out before anything is printed or written.
         let mut laid: Vec<(&Path, Source, String)> = Vec::new();
         let mut broken = Vec::new();
-        for path in &self.policies {
+        for path in &self.files {
+            let written = self.language.map_or_else(|| Written::of(path), Ok)?;
             let source = input::read(path)?;
-            match format(&source.text) {
+            match format(&source.text, written.language()) {
                 Ok(text) => laid.push((path, source, text)),
                 Err(errors) => {
                     broken.push(Findings::new(&errors, std::slice::from_ref(&source)).drawn())

@@ -11,22 +11,24 @@ decision event <A>::request {
   pin callerPrincipal: principalType(A) = principal,
   callerResource: resourceType(A),
   requestId: String,
-  sessionId: String,
+  sessionId: String
 }
+
 event <A>::response {
   ...inputs(A),
   ...outputs(A),
   pin callerPrincipal: principalType(A) = principal,
   callerResource: resourceType(A),
   requestId: String,
-  sessionId: String,
+  sessionId: String
 }
+
 event <A>::error {
   ...inputs(A),
   pin callerPrincipal: principalType(A) = principal,
   callerResource: resourceType(A),
   requestId: String,
-  sessionId: String,
+  sessionId: String
 }
 ";
 

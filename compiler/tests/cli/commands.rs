@@ -56,6 +56,49 @@ fn fmt_of_a_file_with_errors_prints_and_writes_nothing() {
 }
 
 #[test]
+fn fmt_lays_out_schemas_by_their_endings() {
+    let place = Place::new();
+    let loose = "entity A{a:Long};// a\n";
+    let laid = "entity A { a: Long }; // a\n";
+    place.file("a.cedarschema", loose);
+    place.file("e.dwschema", "event<A>::request{...inputs(A)}");
+    let answer = place.run(&["fmt", "--check", "a.cedarschema", "e.dwschema"]);
+    assert_eq!(
+        (answer.status, answer.err.as_str()),
+        (2, "a.cedarschema: not laid out\ne.dwschema: not laid out\n")
+    );
+    assert_eq!(
+        place
+            .run(&["fmt", "--write", "a.cedarschema", "e.dwschema"])
+            .err,
+        "2 files changed\n"
+    );
+    let read = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
+    assert_eq!(read("a.cedarschema"), laid);
+    assert_eq!(
+        read("e.dwschema"),
+        "event <A>::request {\n  ...inputs(A)\n}\n"
+    );
+    let answer = place.run_with(&["fmt", "--language", "cedarschema", "-"], loose);
+    assert_eq!((answer.status, answer.out.as_str()), (0, laid));
+}
+
+#[test]
+fn fmt_leaves_a_broken_schema_and_other_files_alone() {
+    let place = Place::new();
+    let path = place.file("a.cedarschema", "entity A { a Long };");
+    let answer = place.run(&["fmt", "--write", "a.cedarschema"]);
+    assert_eq!(answer.status, 2);
+    assert!(answer.err.contains("a.cedarschema:1:14"), "{}", answer.err);
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text, "entity A { a Long };");
+    place.file("a.dwtest.toml", "[[test]]\nname='x'\n");
+    let answer = place.run(&["fmt", "--write", "a.dwtest.toml"]);
+    assert_eq!(answer.status, 2);
+    insta::assert_snapshot!(answer.err, @"a.dwtest.toml cannot be laid out: only policies (.dw), action schemas (.cedarschema) and event schemas (.dwschema) can");
+}
+
+#[test]
 fn lower_prints_policies_and_schema() {
     let place = Place::new();
     place.file("p.dw", TEMPORAL);

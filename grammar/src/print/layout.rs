@@ -72,16 +72,6 @@ struct Comment {
 }
 
 impl Layout {
-    /// For a tree that no text has been read for.
-    pub(super) fn without_comments() -> Layout {
-        Layout {
-            source: String::new(),
-            start: 0,
-            comments: VecDeque::new(),
-            misplaced: false,
-        }
-    }
-
     fn at(&self, place: u32) -> usize {
         (place as usize).saturating_sub(self.start)
     }

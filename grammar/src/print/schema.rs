@@ -21,7 +21,6 @@ impl Out {
                 self.push("\n");
             }
             let indent = if namespace.name.is_some() { "  " } else { "" };
-            self.indent = indent.len();
             if let Some(name) = &namespace.name {
                 for annotation in &namespace.annotations {
                     self.annotation(annotation);
@@ -41,7 +40,6 @@ impl Out {
                 self.decl(decl);
                 self.push("\n");
             }
-            self.indent = 0;
             if namespace.name.is_some() {
                 self.push("}\n");
             }
@@ -124,8 +122,8 @@ impl Out {
         };
         let mut parts = vec!["principal", "resource"];
         parts.extend(applies_to.context.is_some().then_some("context"));
-        let place = |_: &&str| applies_to.span;
-        self.enclosed("{ ", " }", applies_to.span, &parts, place, |out, part| {
+        self.push("{ ");
+        self.list(&parts, |out, part| {
             out.push(part);
             out.push(": ");
             match (*part, &applies_to.context) {
@@ -134,6 +132,7 @@ impl Out {
                 _ => types(out, &applies_to.resources),
             }
         });
+        self.push(" }");
     }
 
     fn ty(&mut self, ty: &Ty) {
@@ -154,23 +153,17 @@ impl Out {
             self.push("{}");
             return;
         }
-        let place = |attr: &AttrDecl| attr.span;
-        self.enclosed(
-            "{ ",
-            " }",
-            record.span,
-            &record.attrs,
-            place,
-            |out, attr| {
-                for annotation in &attr.annotations {
-                    out.annotation(annotation);
-                    out.push(" ");
-                }
-                out.label(&attr.name);
-                out.push(if attr.optional { "?: " } else { ": " });
-                out.ty(&attr.ty);
-            },
-        );
+        self.push("{ ");
+        self.list(&record.attrs, |out, attr| {
+            for annotation in &attr.annotations {
+                out.annotation(annotation);
+                out.push(" ");
+            }
+            out.label(&attr.name);
+            out.push(if attr.optional { "?: " } else { ": " });
+            out.ty(&attr.ty);
+        });
+        self.push(" }");
     }
 
     /// A word where it is one, else a string literal.

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 
 mod policies;
+mod schema_layouts;
 mod schemas;
 
 /// The tree without its places.

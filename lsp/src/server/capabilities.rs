@@ -50,7 +50,8 @@ pub fn capabilities(encoding: Encoding, pulled: bool) -> ServerCapabilities {
         document_range_formatting_provider: Some(DocumentRangeFormattingProvider::Bool(true)),
         document_on_type_formatting_provider: Some(DocumentOnTypeFormattingOptions {
             first_trigger_character: ";".to_owned(),
-            more_trigger_character: None,
+            // The end of an event.
+            more_trigger_character: Some(strings(&["}"])),
         }),
         rename_provider: Some(RenameProvider::RenameOptions(RenameOptions {
             prepare_provider: Some(true),

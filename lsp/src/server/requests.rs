@@ -357,7 +357,7 @@ impl Server<'_> {
     fn format(&mut self, params: DocumentFormattingParams) -> Answer<Option<Vec<TextEdit>>> {
         let snapshot = self.about(&params.text_document)?;
         let edits = formatting::document(&snapshot.document);
-        Ok(Some(self.edits(&snapshot, &edits)))
+        Ok(edits.map(|edits| self.edits(&snapshot, &edits)))
     }
 
     fn format_range(
@@ -367,7 +367,7 @@ impl Server<'_> {
         let snapshot = self.about(&params.text_document)?;
         let range = self.wire.span(&snapshot.document, params.range);
         let edits = formatting::range(&snapshot.document, range);
-        Ok(Some(self.edits(&snapshot, &edits)))
+        Ok(edits.map(|edits| self.edits(&snapshot, &edits)))
     }
 
     fn format_typed(
@@ -377,7 +377,7 @@ impl Server<'_> {
         let snapshot = self.about(&params.text_document)?;
         let offset = self.wire.offset(&snapshot.document, params.position);
         let edits = formatting::on_type(&snapshot.document, offset);
-        Ok(Some(self.edits(&snapshot, &edits)))
+        Ok(edits.map(|edits| self.edits(&snapshot, &edits)))
     }
 
     fn prepare_rename(

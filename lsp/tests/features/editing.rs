@@ -1,7 +1,7 @@
 //! Code actions and formatting: the text before and after.
 
 use crate::drawing::drawn;
-use crate::workspace::{depot, policy};
+use crate::workspace::{depot, open, policy};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Edit;
 use dogwood_lsp::feature::{action, diagnostics, formatting};
@@ -123,10 +123,10 @@ fn name_a_rule() {
 fn formatting_a_document_a_range_and_what_was_typed() {
     let text = "permit(principal,action,resource)when{true};\n\n\n// Second.\npermit(principal,action,resource)unless{false};\n";
     let (snapshot, _) = policy(text);
-    let whole = applied(text, &formatting::document(&snapshot.document));
+    let whole = applied(text, &formatting::document(&snapshot.document).unwrap());
     let second = text.rfind("permit").unwrap();
-    let range = formatting::range(&snapshot.document, Span::new(second, second + 1));
-    let typed = formatting::on_type(&snapshot.document, text.find(';').unwrap() + 1);
+    let range = formatting::range(&snapshot.document, Span::new(second, second + 1)).unwrap();
+    let typed = formatting::on_type(&snapshot.document, text.find(';').unwrap() + 1).unwrap();
     insta::assert_snapshot!(format!(
         "document\n{}range\n{}typed\n{}",
         drawn(&whole, &[]),
@@ -139,11 +139,63 @@ fn formatting_a_document_a_range_and_what_was_typed() {
 fn a_broken_rule_does_not_stop_the_others_from_being_laid_out() {
     let text = "permit(principal,action,resource)when{;\npermit(principal,action,resource);\n";
     let (snapshot, _) = policy(text);
-    assert!(formatting::document(&snapshot.document).is_empty());
+    assert_eq!(formatting::document(&snapshot.document), Some(Vec::new()));
     let whole = Span::new(0, text.len());
-    let laid = applied(text, &formatting::range(&snapshot.document, whole));
+    let laid = applied(text, &formatting::range(&snapshot.document, whole).unwrap());
     assert_eq!(
         laid,
         "permit(principal,action,resource)when{;\npermit (principal, action, resource);\n"
     );
+}
+
+/// With two cursors: what is laid out between them, and what is when the second was just typed at.
+fn schema_laid_out(name: &str, text: &str) -> String {
+    let (snapshot, cursors) = open(&[(name, text)]);
+    let text = snapshot.text();
+    let document = &snapshot.document;
+    let after = |edits: Option<Vec<Edit>>| drawn(&applied(text, &edits.unwrap()), &[]);
+    format!(
+        "document\n{}range\n{}typed\n{}",
+        after(formatting::document(document)),
+        after(formatting::range(
+            document,
+            Span::new(cursors[0], cursors[1])
+        )),
+        after(formatting::on_type(document, cursors[1]))
+    )
+}
+
+#[test]
+fn formatting_action_schemas() {
+    insta::assert_snapshot!(schema_laid_out(
+        "a.cedarschema",
+        "namespace Depot{\n// Who.\nentity ‸Clerk={rank:Long};\n @doc(\"What.\")entity Bay ; action \"move\" appliesTo{principal:[Clerk],resource:[Bay],context:{crate:String,kg?:Long}};‸\n}\n"
+    ));
+}
+
+#[test]
+fn formatting_event_schemas() {
+    insta::assert_snapshot!(schema_laid_out(
+        "e.dwschema",
+        "max_window=1h\nevent <A>::‸error{}\ndecision event<A>::request{...inputs(A), // all\npin who:principalType(A)=principal}‸\n"
+    ));
+}
+
+#[test]
+fn a_broken_declaration_does_not_stop_the_others_from_being_laid_out() {
+    let text = "entity A={;\nentity B={};\n";
+    let (snapshot, _) = open(&[("a.cedarschema", text)]);
+    assert_eq!(formatting::document(&snapshot.document), Some(Vec::new()));
+    let whole = Span::new(0, text.len());
+    let laid = applied(text, &formatting::range(&snapshot.document, whole).unwrap());
+    assert_eq!(laid, "entity A={;\nentity B = {};\n");
+}
+
+#[test]
+fn test_files_have_no_layout() {
+    let (snapshot, _) = open(&[("a.dwtest.toml", "[[test]]\nname='x'\n")]);
+    let document = &snapshot.document;
+    assert_eq!(formatting::document(document), None);
+    assert_eq!(formatting::range(document, Span::new(0, 5)), None);
+    assert_eq!(formatting::on_type(document, 5), None);
 }
