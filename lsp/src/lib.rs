@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod builtin;
 pub mod cursor;
 pub mod disk;
 pub mod document;

@@ -88,6 +88,8 @@ struct Server<'c> {
     pending: BTreeSet<PathBuf>,
     /// The editor asks for diagnostics itself.
     pulled: bool,
+    /// It opens the addresses of what is built in.
+    opens_builtin: bool,
     /// It can be told to ask again.
     refreshes: Refreshes,
     requests: i32,
@@ -121,6 +123,10 @@ impl<'c> Server<'c> {
         };
         let texts = params.capabilities.text_document.as_ref();
         let pulled = texts.is_some_and(|texts| texts.diagnostic.is_some());
+        let own = params.capabilities.experimental.as_ref();
+        let opens_builtin = own
+            .and_then(|own| own.pointer("/dogwood/source")?.as_bool())
+            .unwrap_or(false);
         let mut shelf = Shelf::new(disk);
         shelf.roots = match &params.workspace_folders_initialize_params.workspace_folders {
             Some(WorkspaceFolders::WorkspaceFolderList(folders)) => folders
@@ -155,6 +161,7 @@ impl<'c> Server<'c> {
             verdicts_at: BTreeMap::new(),
             pending: BTreeSet::new(),
             pulled,
+            opens_builtin,
             refreshes,
             requests: 0,
         })

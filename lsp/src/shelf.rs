@@ -2,10 +2,11 @@
 //!
 //! A shelf is cheap to clone and does not change under who holds it, apart from what it remembers of the disk.
 
+use crate::builtin;
 use crate::document::{Document, Kind};
 use dogwood_compiler::compile::Source;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
-use dogwood_compiler::macros::{BUILTIN_MACROS, Library};
+use dogwood_compiler::macros::Library;
 use dogwood_compiler::project::{self, Files, Tested};
 use dogwood_compiler::providers::{Providers, load_providers};
 use dogwood_compiler::schema::{self, Service, box_service, default_events};
@@ -68,6 +69,20 @@ impl Setup {
 
     pub fn same_schemas(&self, other: &Setup) -> bool {
         self.key() == other.key()
+    }
+
+    /// The action schema, whether somebody wrote it or it is built in.
+    pub fn actions(&self) -> &Arc<Document> {
+        self.action_schema.as_ref().unwrap_or(builtin::actions())
+    }
+
+    /// The event schema, whether somebody wrote it or it is built in.
+    pub fn events(&self) -> &Arc<Document> {
+        match (&self.event_schema, &self.action_schema) {
+            (Some(written), _) => written,
+            (None, Some(_)) => builtin::default_events(),
+            (None, None) => builtin::box_events(),
+        }
     }
 }
 
@@ -163,6 +178,9 @@ impl Shelf {
         if let Some(document) = self.open.get(path) {
             return Some(Arc::clone(document));
         }
+        if let Some(document) = builtin::document(path) {
+            return Some(Arc::clone(document));
+        }
         if let Some(known) = self.memory().documents.get(path) {
             return known.clone();
         }
@@ -241,7 +259,14 @@ impl Shelf {
 
     /// The test files about a policy.
     pub fn tests_of(&self, policy: &Path) -> Vec<Arc<Document>> {
-        let all = self.all();
+        let mut all = BTreeSet::clone(&self.all());
+        // Whether a folder is open or not.
+        all.extend(
+            policy
+                .parent()
+                .into_iter()
+                .flat_map(|folder| self.beside(folder)),
+        );
         let tests = all
             .iter()
             .filter(|path| Kind::of(path) == Some(Kind::Tests));
@@ -441,15 +466,6 @@ fn resolved(document: &Document) -> (schema::ActionSchema, bool) {
 fn boxed() -> &'static Service {
     static BOX: OnceLock<Service> = OnceLock::new();
     BOX.get_or_init(box_service)
-}
-
-/// The built-in macros as a document, for what is said about them.
-pub fn builtin_macros() -> &'static Document {
-    static MACROS: OnceLock<Document> = OnceLock::new();
-    MACROS.get_or_init(|| {
-        let path = PathBuf::from("dogwood:macros.dw");
-        Document::new(path, Kind::Policy, 0, BUILTIN_MACROS.to_owned())
-    })
 }
 
 /// Without `.` and `..`.

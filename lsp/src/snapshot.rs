@@ -1,8 +1,9 @@
 //! What a feature reads: one document at one revision, what it is checked against, and all others.
 
+use crate::builtin;
 use crate::document::Document;
 use crate::mark::Root;
-use crate::shelf::{Setup, Shelf, builtin_macros};
+use crate::shelf::{Setup, Shelf};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::ast::{Constraint, HeadRef, Item, MacroDef, Rule, ScopeVar};
 use dogwood_compiler::macros::{Library, expand_rule};
@@ -78,11 +79,11 @@ impl Snapshot {
     /// Where a macro is defined: in this document, in the library, or built in.
     pub fn macro_named(&self, name: &str) -> Option<(&MacroDef, &Document, bool)> {
         let in_library = self.setup.macros.as_deref();
-        let built_in = in_library.is_none().then(builtin_macros);
+        let built_in = in_library.is_none().then(|| builtin::macros().as_ref());
         let documents = [Some(self.document.as_ref()), in_library, built_in];
         documents.into_iter().flatten().find_map(|document| {
             let def = macros(document).find(|def| def.name.text == name)?;
-            let built_in = std::ptr::eq(document, builtin_macros());
+            let built_in = builtin::is(&document.path);
             Some((def, document, built_in))
         })
     }
@@ -91,7 +92,7 @@ impl Snapshot {
     pub fn all_macros(&self) -> Vec<(&MacroDef, &Document)> {
         let mut found: Vec<(&MacroDef, &Document)> = Vec::new();
         let in_library = self.setup.macros.as_deref();
-        let built_in = in_library.is_none().then(builtin_macros);
+        let built_in = in_library.is_none().then(|| builtin::macros().as_ref());
         for document in [Some(self.document.as_ref()), in_library, built_in]
             .into_iter()
             .flatten()

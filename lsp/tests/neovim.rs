@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SCRIPT: &str = r#"
@@ -64,29 +65,66 @@ fn there_is_neovim() -> bool {
         .arg("--version")
         .stdout(Stdio::null())
         .status();
-    version.is_ok_and(|status| status.success())
+    let there = version.is_ok_and(|status| status.success());
+    if !there {
+        println!("skipped: there is no `nvim` on the path (Debian has it as `neovim`)");
+    }
+    there
 }
 
-#[test]
-fn neovim_talks_to_the_server() {
-    if !there_is_neovim() {
-        println!("skipped: there is no `nvim` on the path (Debian has it as `neovim`)");
-        return;
-    }
+/// As somebody uses it: the plugin starts the server, and a definition leads to what is built in.
+const PLUGIN: &str = r#"
+local out = {}
+local function say(...) table.insert(out, table.concat({...}, " ")) end
+local ok, problem = pcall(function()
+  vim.opt.runtimepath:prepend(vim.env.DOGWOOD_PLUGIN)
+  vim.cmd("filetype plugin indent on")
+  require("dogwood").setup({ cmd = { vim.env.DOGWOOD_LSP } })
+  vim.cmd("edit " .. vim.env.DOGWOOD_POLICY)
+  local function client()
+    for _, client in pairs(vim.lsp.get_active_clients()) do return client end
+  end
+  vim.wait(30000, function() return client() and client().initialized end, 20)
+  for _, column in ipairs({ 45, 20 }) do
+    vim.cmd("buffer 1")
+    vim.api.nvim_win_set_cursor(0, { column == 45 and 1 or 2, column })
+    local params = vim.lsp.util.make_position_params()
+    for _, reply in pairs(vim.lsp.buf_request_sync(0, "textDocument/definition", params, 30000) or {}) do
+      vim.lsp.util.jump_to_location(reply.result[1], "utf-16")
+    end
+    say(vim.api.nvim_buf_get_name(0), vim.bo.filetype, tostring(vim.bo.modifiable), tostring(vim.bo.modified))
+    say(vim.trim(vim.api.nvim_get_current_line()))
+  end
+  local params = { textDocument = vim.lsp.util.make_text_document_params(0) }
+  for _, reply in pairs(vim.lsp.buf_request_sync(0, "textDocument/documentSymbol", params, 30000) or {}) do
+    say("symbols", tostring(#reply.result > 0))
+  end
+  local count = 0
+  for _ in pairs(vim.lsp.get_active_clients()) do count = count + 1 end
+  say("clients", tostring(count))
+end)
+if not ok then say("failed", tostring(problem)) end
+vim.fn.writefile(out, vim.env.DOGWOOD_OUT)
+vim.cmd("qall!")
+"#;
+
+fn plugin() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/neovim")
+}
+
+/// What a script writes that Neovim runs beside a policy.
+fn ran(policy: &str, script: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    std::fs::write(
-        at("policy.dw"),
-        "@id(\"é\")\npermit(principal, action == Box::Action::\"shell:exce\", resource);\n",
-    )
-    .unwrap();
-    std::fs::write(at("script.lua"), SCRIPT).unwrap();
+    std::fs::write(at("policy.dw"), policy).unwrap();
+    std::fs::write(at("script.lua"), script).unwrap();
     let out = at("out");
     // Not `-l`, which older versions do not have.
     let ran = Command::new("nvim")
         .args(["--headless", "--clean", "-n", "-c"])
         .arg(format!("luafile {}", at("script.lua").display()))
         .env("DOGWOOD_LSP", env!("CARGO_BIN_EXE_dogwood-lsp"))
+        .env("DOGWOOD_PLUGIN", plugin())
         .env("DOGWOOD_POLICY", at("policy.dw"))
         .env("DOGWOOD_OUT", &out)
         .env("HOME", folder.path())
@@ -95,11 +133,53 @@ fn neovim_talks_to_the_server() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let told = std::fs::read_to_string(&out).unwrap_or_else(|_| {
+    std::fs::read_to_string(&out).unwrap_or_else(|_| {
         panic!(
             "nvim wrote nothing: {}",
             String::from_utf8_lossy(&ran.stderr)
         )
-    });
-    insta::assert_snapshot!(told);
+    })
+}
+
+#[test]
+fn neovim_talks_to_the_server() {
+    if !there_is_neovim() {
+        return;
+    }
+    insta::assert_snapshot!(ran(
+        "@id(\"é\")\npermit(principal, action == Box::Action::\"shell:exce\", resource);\n",
+        SCRIPT,
+    ));
+}
+
+#[test]
+fn neovim_opens_what_is_built_in() {
+    if !there_is_neovim() {
+        return;
+    }
+    insta::assert_snapshot!(ran(
+        "permit (principal, action == Box::Action::\"fs:read\", resource)\nwhen temporal { count_within(1h, Box::Action::\"fs:read\"::request{}) < 3 };\n",
+        PLUGIN,
+    ));
+}
+
+/// File types, colours and what the plugin says: its own test.
+#[test]
+fn the_files_of_neovim_are_right() {
+    if !there_is_neovim() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ran = Command::new("nvim")
+        .args(["--headless", "-n", "-u", "NONE", "-S", "test/check.lua"])
+        .current_dir(plugin())
+        .env("HOME", folder.path())
+        .env("XDG_STATE_HOME", folder.path())
+        .env("XDG_CACHE_HOME", folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    assert!(said.contains(" passed, 0 failed"), "{said}");
 }

@@ -51,6 +51,11 @@ struct Editor {
 
 impl Editor {
     fn start(capabilities: Value, files: &[(&str, &str)]) -> (Editor, Value) {
+        let folders = json!([{ "uri": "file:///w", "name": "w" }]);
+        Editor::start_in(folders, capabilities, files)
+    }
+
+    fn start_in(folders: Value, capabilities: Value, files: &[(&str, &str)]) -> (Editor, Value) {
         let (ours, theirs) = Connection::memory();
         let files = files
             .iter()
@@ -70,7 +75,7 @@ impl Editor {
             "processId": null,
             "rootUri": null,
             "capabilities": capabilities,
-            "workspaceFolders": [{ "uri": "file:///w", "name": "w" }],
+            "workspaceFolders": folders,
         });
         let result = editor.request("initialize", params).unwrap();
         editor.notify("initialized", json!({}));
@@ -335,6 +340,99 @@ fn a_test_run_is_shown_in_the_lenses() {
             .iter()
             .any(|asked| asked.method == "workspace/codeLens/refresh")
     );
+    editor.stop();
+}
+
+/// Without a folder the tests beside a policy are found all the same, whether it is open or not.
+#[test]
+fn tests_are_found_beside_a_policy_of_no_folder() {
+    for open in [true, false] {
+        let files = [("/w/policy.dw", POLICY), ("/w/policy.dwtest.toml", TESTS)];
+        let (mut editor, _) = Editor::start_in(Value::Null, json!({}), &files);
+        if open {
+            editor.opened(URI, POLICY);
+        }
+        let run = json!({ "command": "dogwood.test", "arguments": [URI] });
+        let summary = editor.request("workspace/executeCommand", run).unwrap();
+        assert_eq!(
+            summary,
+            json!({ "tests": 1, "passed": 1, "failed": 0, "failures": [] })
+        );
+        editor.stop();
+    }
+}
+
+/// What is built in has no file: its address is told to those who say that they open it.
+#[test]
+fn what_is_built_in_is_opened_by_those_who_can() {
+    let knows = json!({ "experimental": { "dogwood": { "source": true } } });
+    let mut editor = Editor::open(knows);
+    let places = editor.about("textDocument/definition", 1, 41);
+    let address = "dogwood://builtin/box/actions.cedarschema";
+    assert_eq!(places[0]["uri"], address, "{places}");
+    let source = editor
+        .request("dogwood/source", json!({ "uri": address }))
+        .unwrap();
+    let line = usize::try_from(places[0]["range"]["start"]["line"].as_u64().unwrap()).unwrap();
+    let text = source.as_str().unwrap();
+    assert_eq!(
+        text.lines().nth(line).unwrap().trim(),
+        "action \"fs:read\" appliesTo {"
+    );
+    // Opened, it is a document like others.
+    editor.notify(
+        "textDocument/didOpen",
+        json!({ "textDocument": { "uri": address, "languageId": "cedarschema", "version": 0, "text": text } }),
+    );
+    assert_eq!(editor.diagnostics(address)["diagnostics"], json!([]));
+    let symbols = editor
+        .request(
+            "textDocument/documentSymbol",
+            json!({ "textDocument": { "uri": address } }),
+        )
+        .unwrap();
+    assert_eq!(symbols[0]["name"], "Box");
+    let refused = editor.request("dogwood/source", json!({ "uri": "dogwood://builtin/x.dw" }));
+    assert_eq!(
+        refused,
+        Err("nothing built in has the address dogwood://builtin/x.dw".to_owned())
+    );
+    editor.stop();
+
+    let mut editor = Editor::open(json!({}));
+    assert_eq!(editor.about("textDocument/definition", 1, 41), Value::Null);
+    let params = json!({
+        "textDocument": { "uri": URI },
+        "position": { "line": 1, "character": 41 },
+        "context": { "includeDeclaration": true },
+    });
+    let places = editor.request("textDocument/references", params).unwrap();
+    let places = places.as_array().unwrap();
+    assert!(!places.is_empty());
+    assert!(
+        places
+            .iter()
+            .all(|place| place["uri"].as_str().unwrap().starts_with("file:"))
+    );
+    editor.stop();
+}
+
+/// Test files have no layout: not an empty answer, but none.
+#[test]
+fn schemas_are_laid_out_and_test_files_are_not() {
+    let schema = "entity A{};";
+    let files = [
+        ("/w/a.cedarschema", schema),
+        ("/w/policy.dwtest.toml", TESTS),
+    ];
+    let (mut editor, _) = Editor::start(utf8(), &files);
+    let mut format = |uri: &str| {
+        let options = json!({ "tabSize": 2, "insertSpaces": true });
+        let params = json!({ "textDocument": { "uri": uri }, "options": options });
+        editor.request("textDocument/formatting", params).unwrap()
+    };
+    assert_eq!(format("file:///w/a.cedarschema")[0]["newText"], " {};\n");
+    assert_eq!(format("file:///w/policy.dwtest.toml"), Value::Null);
     editor.stop();
 }
 

@@ -3,6 +3,7 @@
 mod extract;
 
 use super::diagnostics::Findings;
+use crate::builtin;
 use crate::mark::{Root, What};
 use crate::snapshot::{Snapshot, item_span, within};
 use crate::walk::{self, Node};
@@ -34,6 +35,9 @@ pub struct Action {
 
 pub fn actions(snapshot: &Snapshot, findings: &Findings, range: Span) -> Vec<Action> {
     let mut found = Vec::new();
+    if builtin::is(&snapshot.document.path) {
+        return found;
+    }
     for (at, diagnostic) in findings.diagnostics.iter().enumerate() {
         let meets = diagnostic.span.start <= range.end && range.start <= diagnostic.span.end;
         if let (true, Some(fix)) = (meets, &diagnostic.fix) {

@@ -9,6 +9,7 @@ use dogwood_compiler::grammar::ast::Name;
 use dogwood_compiler::grammar::ast::action_schema::{
     AttrDecl, DeclKind, EntityBody, RecordTy, Ty, TyKind,
 };
+use dogwood_compiler::grammar::ast::event_schema::{FieldTyKind, Member};
 use dogwood_compiler::value::EntityUid;
 use smol_str::{SmolStr, format_smolstr};
 use std::sync::Arc;
@@ -18,7 +19,13 @@ pub fn definition(snapshot: &Snapshot, offset: usize) -> Vec<Place> {
         return Vec::new();
     };
     match &mark.what {
-        What::EventField { action, path, .. } => return field(snapshot, action, path),
+        What::EventField { action, kind, path } => {
+            let own = field(snapshot, action, path);
+            if own.is_empty() {
+                return member(snapshot, kind, path).into_iter().collect();
+            }
+            return own;
+        }
         What::RequestField { root, path } => {
             let rule = snapshot.rule_at(offset).map(|(_, rule)| rule);
             let mut found: Vec<Place> = Vec::new();
@@ -58,15 +65,39 @@ pub fn definition(snapshot: &Snapshot, offset: usize) -> Vec<Place> {
 
 /// Where the action schema declares a field of an action's context.
 fn field(snapshot: &Snapshot, action: &EntityUid, path: &[SmolStr]) -> Vec<Place> {
-    let Some(document) = &snapshot.setup.action_schema else {
-        return Vec::new();
-    };
+    let document = snapshot.setup.actions();
     let found = attribute(document, action, path).map(|attr| Place {
         document: Arc::clone(document),
         span: attr.name.span,
     });
     found.into_iter().collect()
 }
+
+/// Where the event schema declares a field of its own.
+fn member(snapshot: &Snapshot, kind: &SmolStr, path: &[SmolStr]) -> Option<Place> {
+    let document = snapshot.setup.events();
+    let mut events = document.event_schema().tree.events.iter();
+    let mut members = &events.find(|event| event.kind.text == *kind)?.members;
+    let mut found = None;
+    for word in path {
+        let field = members.iter().find_map(|member| match member {
+            Member::Field(field) if field.name.text == *word => Some(field),
+            _ => None,
+        })?;
+        found = Some(field.name.span);
+        members = match &field.ty.kind {
+            FieldTyKind::Record(inner) => inner,
+            // What is asked for further is in no group.
+            _ => NO_MEMBERS,
+        };
+    }
+    Some(Place {
+        document: Arc::clone(document),
+        span: found?,
+    })
+}
+
+const NO_MEMBERS: &Vec<Member> = &Vec::new();
 
 /// The declaration of a field of an action's context.
 pub fn attribute<'d>(

@@ -171,7 +171,7 @@ fn about_type(snapshot: &Snapshot, name: &str) -> Option<String> {
 
 /// The comment above a declaration of a schema.
 fn declaration_comment(snapshot: &Snapshot, what: &What) -> Option<String> {
-    let document = snapshot.setup.action_schema.as_deref()?;
+    let document = snapshot.setup.actions();
     let mark = document
         .marks()
         .iter()

@@ -1,5 +1,6 @@
 //! Everywhere a name is used: in this document, and in those that share what it names.
 
+use crate::builtin;
 use crate::document::{Document, Kind};
 use crate::mark::{Mark, What};
 use crate::snapshot::{Place, Snapshot, macros};
@@ -79,7 +80,8 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
     let shelf = &snapshot.shelf;
     let mut documents: Vec<Arc<Document>> = vec![here];
     match symbol {
-        Symbol::Local(_) | Symbol::Macro(_, None) => {}
+        Symbol::Local(_) => {}
+        Symbol::Macro(_, None) => documents.push(Arc::clone(builtin::macros())),
         Symbol::Macro(name, Some(home)) => {
             let library = snapshot.setup.macros.as_ref();
             if library.is_some_and(|library| library.path == *home)
@@ -113,8 +115,8 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
         }
         Symbol::Type(_) | Symbol::Action(_) | Symbol::Kind(_) | Symbol::Entity(_) => {
             let setup = &snapshot.setup;
-            documents.extend(setup.action_schema.clone());
-            documents.extend(setup.event_schema.clone());
+            documents.push(Arc::clone(setup.actions()));
+            documents.push(Arc::clone(setup.events()));
             for path in shelf.all().iter() {
                 if shelf.setup(path).same_schemas(setup) {
                     documents.extend(shelf.document(path));

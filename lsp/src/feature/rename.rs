@@ -1,6 +1,7 @@
 //! Another name for a variable, a parameter, a macro or a rule, in every document that says the old one.
 
 use super::references::{Symbol, places, symbol};
+use crate::builtin;
 use crate::document::Document;
 use crate::mark::What;
 use crate::snapshot::{Snapshot, item_span, within};
@@ -33,7 +34,7 @@ impl fmt::Display for Refusal {
                 "only variables, parameters, macros and the ids of rules can be renamed",
             ),
             Refusal::BuiltIn => {
-                f.write_str("this macro is built in; define one of your own to change it")
+                f.write_str("this is built in; define one of your own to change it")
             }
             Refusal::NotAName(name) => write!(
                 f,
@@ -51,6 +52,9 @@ impl fmt::Display for Refusal {
 /// What would be renamed: its place and the name it has.
 pub fn prepare(snapshot: &Snapshot, offset: usize) -> Result<(Span, String), Refusal> {
     let (symbol, span) = symbol(snapshot, offset).ok_or(Refusal::NothingToRename)?;
+    if builtin::is(&snapshot.document.path) {
+        return Err(Refusal::BuiltIn);
+    }
     match symbol {
         Symbol::Local(_) | Symbol::Macro(_, Some(_)) | Symbol::Rule(..) => {
             Ok((span, span.text(snapshot.text()).to_owned()))

@@ -4,6 +4,7 @@ use super::requests::{EXPLAIN, TEST};
 use crate::feature::tokens::{MODIFIERS, TYPES};
 use crate::text::Encoding;
 use lsp_types::*;
+use serde_json::json;
 
 pub fn capabilities(encoding: Encoding, pulled: bool) -> ServerCapabilities {
     let strings = |words: &[&str]| {
@@ -83,6 +84,8 @@ pub fn capabilities(encoding: Encoding, pulled: bool) -> ServerCapabilities {
                 ..DiagnosticOptions::default()
             })
         }),
+        // `dogwood/source` gives the text of what is built in, to those who say the same.
+        experimental: Some(json!({ "dogwood": { "source": true } })),
         ..ServerCapabilities::default()
     }
 }

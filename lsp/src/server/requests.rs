@@ -1,6 +1,7 @@
 //! What an editor asks: each request is read, answered by a feature, and put in the protocol's words.
 
 use super::Server;
+use crate::builtin;
 use crate::document::Kind;
 use crate::feature::lens::{Slow, TestRun};
 use crate::feature::rename::Changes;
@@ -8,7 +9,7 @@ use crate::feature::{
     action, completion, definition, folding, formatting, highlight, hover, inlay, lens, references,
     rename, selection, signature, symbols, tokens,
 };
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Place, Snapshot};
 use crate::uri;
 use crate::wire::{Wire, action_kind, address, markdown, symbol_kind};
 use crate::worker::Job;
@@ -23,6 +24,8 @@ use std::path::PathBuf;
 
 pub const TEST: &str = "dogwood.test";
 pub const EXPLAIN: &str = "dogwood.explain";
+/// The text of what is built in.
+pub const SOURCE: &str = "dogwood/source";
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -108,6 +111,7 @@ impl Server<'_> {
                 self.answer::<DocumentDiagnosticRequest>(asked, Self::diagnostics);
             }
             "workspace/executeCommand" => self.command(asked),
+            SOURCE => self.source(asked),
             method => {
                 let said = format!("`{method}` is not something this server answers");
                 self.fail(asked.id, ErrorCode::MethodNotFound, said);
@@ -203,7 +207,10 @@ impl Server<'_> {
 
     fn definition(&mut self, params: DefinitionParams) -> Answer<Option<DefinitionResponse>> {
         let (snapshot, offset) = self.place(&params)?;
-        let places = definition::definition(&snapshot, offset);
+        let places = self.opened_by_editor(definition::definition(&snapshot, offset));
+        if places.is_empty() {
+            return Ok(None);
+        }
         let locations = places
             .iter()
             .map(|place| self.wire.location(place))
@@ -217,6 +224,7 @@ impl Server<'_> {
         let (snapshot, offset) = self.place(&params)?;
         let declaration = params.context.include_declaration;
         let places = references::references(&snapshot, offset, declaration);
+        let places = self.opened_by_editor(places);
         Ok(Some(
             places
                 .iter()
@@ -488,6 +496,27 @@ impl Server<'_> {
                 },
             ),
         )
+    }
+
+    fn source(&mut self, asked: Asked) {
+        let params: Result<TextDocumentIdentifier, _> = serde_json::from_value(asked.params);
+        match params {
+            Err(error) => self.fail(asked.id, ErrorCode::InvalidParams, error.to_string()),
+            Ok(params) => match builtin::document(&uri::path(&params.uri.0)) {
+                Some(document) => self.respond(asked.id, json!(document.text)),
+                None => {
+                    let said = format!("nothing built in has the address {}", params.uri.0);
+                    self.fail(asked.id, ErrorCode::InvalidParams, said);
+                }
+            },
+        }
+    }
+
+    /// Places that the editor can open.
+    fn opened_by_editor(&self, places: Vec<Place>) -> Vec<Place> {
+        let mut places = places;
+        places.retain(|place| self.opens_builtin || !builtin::is(&place.document.path));
+        places
     }
 
     /// Commands take the address of a document, and what to look at in it.

@@ -1,6 +1,6 @@
 //! Completion and signatures.
 
-use crate::workspace::{CURSOR, depot, open, policy};
+use crate::workspace::{CURSOR, DEPOT, DEPOT_TESTS, depot, open, policy};
 use dogwood_compiler::compile::{Options, Source, check};
 use dogwood_compiler::grammar::diagnostic::Severity;
 use dogwood_compiler::schema::box_service;
@@ -62,6 +62,60 @@ fn in_a_predicate() {
 fn in_a_condition_and_an_expression() {
     insta::assert_snapshot!(offered(policy(
         "def temporal mine(?w) { ‸formerly within ‸?w };\npermit (principal, action == Box::Action::\"shell:spawn\", resource) when { ‸ } when temporal { exists (x: String). (‸) };\n"
+    )));
+}
+
+const PROVIDERS: &str = r#"{
+  "entityTypes": { "Scan::Level": { "enum": ["LOW", "HIGH"] } },
+  "availableProviders": {
+    "Scan::Crate": {
+      "argumentTypes": [{ "paramType": "string" }],
+      "outputType": { "paramType": "record",
+        "fields": { "level": { "paramType": "entity", "entityType": "Scan::Level" }, "note": { "paramType": "string" } },
+        "required": ["level"] },
+      "implementation": { "kind": "rhai", "script": "fn evaluate(crate) { #{ level: \"LOW\" } }" }
+    },
+    "Scale::Load": {
+      "argumentTypes": [{ "paramType": "long" }, { "paramType": "entity", "entityType": "Scan::Level" }],
+      "outputType": { "paramType": "long" },
+      "availableMethods": {
+        "plus": { "argumentTypes": [{ "paramType": "long" }], "inputType": { "paramType": "long" }, "outputType": { "paramType": "long" } },
+        "words": { "outputType": { "paramType": "set", "items": { "paramType": "string" } } },
+        "named": { "inputType": { "paramType": "string" }, "outputType": { "paramType": "string" } }
+      },
+      "implementation": { "kind": "rhai", "script": "fn evaluate(kg, level) { kg } fn plus(n, more) { n + more } fn words(n) { [] } fn named(s) { s }" }
+    }
+  }
+}"#;
+
+/// A policy of the depot that asks the providers above.
+fn asking(text: &str) -> (Snapshot, Vec<usize>) {
+    let tests = format!("providers = \"providers.json\"\n{DEPOT_TESTS}");
+    open(&[
+        ("policy.dw", text),
+        ("depot.cedarschema", DEPOT),
+        ("providers.json", PROVIDERS),
+        ("policy.dwtest.toml", &tests),
+    ])
+}
+
+#[test]
+fn information_providers() {
+    insta::assert_snapshot!(offered(asking(
+        r#"permit (principal, action == Depot::Action::"move", resource)
+when { Scan::‸Crate(‸context.input.crate).‸level == ‸ }
+when { Scale::Load(principal.rank, ‸).‸plus(‸3).‸words().‸contains(Scan::Level::‸) }
+when { Scan::Level::"‸" == Scan::Crate("a").level }
+when temporal { formerly within 1h Scan::‸ };
+"#
+    )));
+}
+
+/// What is being typed is no expression yet.
+#[test]
+fn information_providers_in_a_broken_rule() {
+    insta::assert_snapshot!(offered(asking(
+        "permit (principal, action == Depot::Action::\"move\", resource) when { Scale::Load(‸ };\npermit (principal, action, resource) when { Scan::Crate(\"(\").‸ };\npermit (principal, action, resource) when { ).‸ };\n"
     )));
 }
 

@@ -3,7 +3,8 @@
 use crate::drawing::{drawn, places};
 use crate::workspace::{DEPOT, DEPOT_TESTS, depot, open, policy};
 use dogwood_compiler::grammar::Span;
-use dogwood_lsp::feature::{definition, highlight, references, rename};
+use dogwood_lsp::builtin;
+use dogwood_lsp::feature::{action, definition, diagnostics, highlight, references, rename};
 use dogwood_lsp::snapshot::{Place, Snapshot};
 use std::sync::Arc;
 
@@ -54,6 +55,71 @@ when temporal { formerly within 1h Depot::Action::"move"::request{ input.k‸g: 
         ),
         definition::definition
     ));
+}
+
+/// Only the line a place is on: what is built in is long.
+fn lines_led_to((snapshot, cursors): (Snapshot, Vec<usize>)) -> String {
+    let mut out = String::new();
+    for cursor in cursors {
+        let lines = &snapshot.document.lines;
+        let line = lines.line(cursor);
+        let mut shown = lines.text(snapshot.text(), line).to_owned();
+        shown.insert(cursor - lines.start(snapshot.text(), line), '‸');
+        out.push_str(&format!("│ {shown}\n"));
+        for place in definition::definition(&snapshot, cursor) {
+            let document = &place.document;
+            let line = document.lines.line(place.span.start as usize);
+            out.push_str(&format!(
+                "    {}:{}: {} in `{}`\n",
+                document.path.display(),
+                line + 1,
+                place.span.text(&document.text),
+                document.lines.text(&document.text, line).trim()
+            ));
+        }
+    }
+    out
+}
+
+#[test]
+fn what_is_built_in_has_a_definition_too() {
+    let boxed = lines_led_to(policy(
+        r#"permit (principal is Box::Ag‸ent, action == Box::Action::"fs:r‸ead", resource)
+when { context.input.pa‸th == "a" && context.input.operation == Box::FsReadOp‸eration::"exe‸c" }
+when temporal { count_wi‸thin(1h, Box::Action::"fs:read"::resp‸onse{ input.path: "a", output.res‸ult: *, caller‸Principal: principal }) > 3 };
+"#,
+    ));
+    let default_events = lines_led_to(depot(
+        r#"permit (principal, action, resource)
+when temporal { formerly within 1h Depot::Action::"move"::requ‸est{ sessi‸onId: "a" } };
+"#,
+    ));
+    insta::assert_snapshot!(format!("{boxed}\n{default_events}"));
+}
+
+/// In the text that an editor shows of what is built in.
+#[test]
+fn what_is_built_in_leads_further_and_stays_as_it_is() {
+    let (snapshot, _) = policy("permit (principal, action, resource);\n");
+    for document in [builtin::macros(), builtin::actions(), builtin::box_events()] {
+        let there = Snapshot::new(&snapshot.shelf, &document.path).unwrap();
+        let found = diagnostics::diagnostics(&there);
+        assert_eq!(found.diagnostics, [], "{}", document.path.display());
+        let (names, _): (Vec<_>, Vec<_>) = document.marks().iter().partition(|mark| mark.defines);
+        for name in names {
+            let at = name.span.start as usize;
+            let leads = definition::definition(&there, at);
+            assert!(
+                leads
+                    .iter()
+                    .all(|place| place.document.path == document.path),
+                "{}",
+                name.span.text(&document.text)
+            );
+            assert!(rename::prepare(&there, at).is_err());
+            assert!(action::actions(&there, &found, name.span).is_empty());
+        }
+    }
 }
 
 #[test]

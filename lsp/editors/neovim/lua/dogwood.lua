@@ -123,6 +123,51 @@ local function attached()
   return vim.lsp.buf_get_clients(0)
 end
 
+-- All of them, as each version lists them.
+local function every()
+  return (vim.lsp.get_clients or vim.lsp.get_active_clients)()
+end
+
+local types = { dw = "dogwood", cedarschema = "cedarschema", dwschema = "dwschema" }
+
+-- What is built in has no file: the server gives its text. It is read like any other, and stays as it is.
+local function show_source(buffer)
+  local address = vim.api.nvim_buf_get_name(buffer)
+  for _, client in pairs(every()) do
+    if client.name == "dogwood" then
+      local params = { uri = address }
+      local answer
+      if vim.fn.has("nvim-0.11") == 1 then
+        answer = client:request_sync("dogwood/source", params, 5000, buffer)
+      else
+        answer = client.request_sync("dogwood/source", params, 5000, buffer)
+      end
+      if answer and type(answer.result) == "string" then
+        vim.bo[buffer].modifiable = true
+        vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.split(answer.result:gsub("\n$", ""), "\n"))
+        vim.bo[buffer].buftype = "nofile"
+        vim.bo[buffer].swapfile = false
+        vim.bo[buffer].modified = false
+        vim.bo[buffer].modifiable = false
+        vim.bo[buffer].filetype = types[address:match("%.(%w+)$")] or ""
+        vim.lsp.buf_attach_client(buffer, client.id)
+        return
+      end
+    end
+  end
+  say("there is no text for " .. address, vim.log.levels.WARN)
+end
+
+local function open_sources()
+  vim.api.nvim_create_autocmd("BufReadCmd", {
+    group = vim.api.nvim_create_augroup("dogwood_source", { clear = true }),
+    pattern = "dogwood://*",
+    callback = function(event)
+      show_source(event.buf)
+    end,
+  })
+end
+
 local function ask(command, arguments, answer)
   for _, client in pairs(attached()) do
     if client.name == "dogwood" then
@@ -160,12 +205,16 @@ end
 -- The client, as `vim.lsp.config` takes it. `over` is laid over it: `{ settings = { policySchema = … } }`.
 function M.config(over)
   over = over or {}
+  open_sources()
+  local capabilities = vim.lsp.protocol.make_client_capabilities()
+  capabilities.experimental = { dogwood = { source = true } }
   return vim.tbl_deep_extend("force", {
     name = "dogwood",
     cmd = { "dogwood-lsp" },
     filetypes = M.filetypes,
     root_markers = M.root_markers,
     init_options = over.settings,
+    capabilities = capabilities,
     on_attach = function(_, buffer)
       commands(buffer)
     end,
@@ -222,6 +271,9 @@ function M.setup(over)
     group = vim.api.nvim_create_augroup("dogwood", { clear = true }),
     pattern = M.filetypes,
     callback = function(event)
+      if event.file:match("^dogwood://") then
+        return
+      end
       local own = vim.tbl_extend("force", config, { root_dir = root_of(event.file ~= "" and event.file or vim.fn.getcwd() .. "/x") })
       start(own)
     end,

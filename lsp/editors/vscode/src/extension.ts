@@ -4,13 +4,15 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { LanguageClient, type Middleware, type StaticFeature } from "vscode-languageclient/node";
+import { type ClientCapabilities, LanguageClient, type Middleware, type StaticFeature } from "vscode-languageclient/node";
 import { headline, isSummary, report } from "./results";
 import { type Found, INSTALL, findServer, missing, serverSettings } from "./settings";
 
 const LANGUAGES = ["dogwood", "cedarschema", "dwschema", "dwtest"];
 const WATCHED = ["**/*.{dw,cedarschema,dwschema}", "**/*.dwtest.toml", "**/box.toml"];
 const EXPLAINED = "dogwood-explained";
+/** Of the addresses of what is built in: the macros, and the schemas of a box. */
+const BUILT_IN = "dogwood";
 
 let server: Server | undefined;
 
@@ -22,6 +24,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     tests,
     own,
     vscode.workspace.registerTextDocumentContentProvider(EXPLAINED, explained),
+    vscode.workspace.registerTextDocumentContentProvider(BUILT_IN, {
+      provideTextDocumentContent: (uri) => own.source(uri),
+    }),
     vscode.commands.registerCommand("dogwood.test", (file?: unknown, test?: unknown) => runTests(own, tests, file, test)),
     vscode.commands.registerCommand("dogwood.explain", (file?: unknown, line?: unknown) =>
       explain(own, explained, file, typeof line === "number" ? line : undefined),
@@ -99,6 +104,15 @@ class Server {
     }
   }
 
+  /** The text of what is built in. */
+  async source(uri: vscode.Uri): Promise<string | undefined> {
+    if (this.client === undefined) {
+      await this.start();
+    }
+    // Refused, the editor says itself that it cannot show the document.
+    return this.client?.sendRequest<string>("dogwood/source", { uri: uri.toString() });
+  }
+
   private inTurn(act: () => Promise<void>): Promise<void> {
     this.turn = this.turn.then(act, act);
     return this.turn;
@@ -131,14 +145,14 @@ class Server {
       "Dogwood",
       { command: found.command },
       {
-        documentSelector: LANGUAGES.map((language) => ({ scheme: "file", language })),
+        documentSelector: ["file", BUILT_IN].flatMap((scheme) => LANGUAGES.map((language) => ({ scheme, language }))),
         initializationOptions: settings(),
         outputChannel: this.output,
         synchronize: { fileEvents: this.watchers },
         middleware: this.middleware(),
       },
     );
-    client.registerFeature(new OwnCommands());
+    client.registerFeature(new OwnFeatures());
     this.client = client;
     try {
       await client.start();
@@ -199,12 +213,18 @@ class Server {
   }
 }
 
-/** The commands of the server are registered above: they show what it answers. Left in, each would be there twice. */
-class OwnCommands implements StaticFeature {
+/**
+ * The commands of the server are registered above: they show what it answers. Left in, each would be there twice. And what is
+ * built in can be opened here.
+ */
+class OwnFeatures implements StaticFeature {
+  fillClientCapabilities(capabilities: ClientCapabilities): void {
+    const others = capabilities.experimental as object | undefined;
+    capabilities.experimental = { ...others, dogwood: { source: true } };
+  }
   preInitialize: NonNullable<StaticFeature["preInitialize"]> = (capabilities) => {
     delete capabilities.executeCommandProvider;
   };
-  fillClientCapabilities(): void {}
   initialize(): void {}
   getState(): ReturnType<StaticFeature["getState"]> {
     return { kind: "static" };
