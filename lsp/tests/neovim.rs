@@ -78,7 +78,7 @@ local out = {}
 local function say(...) table.insert(out, table.concat({...}, " ")) end
 local ok, problem = pcall(function()
   vim.opt.runtimepath:prepend(vim.env.DOGWOOD_PLUGIN)
-  vim.cmd("filetype plugin indent on")
+  vim.cmd("filetype off | filetype plugin indent on")
   require("dogwood").setup({ cmd = { vim.env.DOGWOOD_LSP } })
   vim.cmd("edit " .. vim.env.DOGWOOD_POLICY)
   local function client()
@@ -92,7 +92,7 @@ local ok, problem = pcall(function()
     for _, reply in pairs(vim.lsp.buf_request_sync(0, "textDocument/definition", params, 30000) or {}) do
       vim.lsp.util.jump_to_location(reply.result[1], "utf-16")
     end
-    say(vim.api.nvim_buf_get_name(0), vim.bo.filetype, tostring(vim.bo.modifiable), tostring(vim.bo.modified))
+    say(vim.fn.fnamemodify(vim.api.nvim_buf_get_name(0), ":s?^/.*/??"), vim.bo.filetype, tostring(vim.bo.modifiable), tostring(vim.bo.modified))
     say(vim.trim(vim.api.nvim_get_current_line()))
   end
   local params = { textDocument = vim.lsp.util.make_text_document_params(0) }
