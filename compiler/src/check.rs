@@ -109,7 +109,7 @@ pub fn leaves(rule: &Rule) -> Vec<&Temporal> {
     fn inside<'r>(expr: &'r Expr, found: &mut Vec<&'r Temporal>) {
         match &expr.kind {
             ExprKind::Temporal(leaf) => found.push(leaf),
-            _ => crate::macros::each_part(expr, &mut |part| inside(part, found)),
+            _ => expr.kind.each_part(&mut |part| inside(part, found)),
         }
     }
     let mut found = Vec::new();

@@ -15,7 +15,6 @@ mod define;
 mod error;
 mod expand;
 
-pub(crate) use define::each_part;
 pub use error::{MacroError, MacroProblem, Place};
 pub use expand::{CallSite, Expanded, MAX_EXPANSION, expand_rule};
 

@@ -15,6 +15,7 @@ use smol_str::SmolStr;
 
 pub mod action_schema;
 pub mod event_schema;
+mod parts;
 
 /// Greatest depth of an expression, condition or term; deeper input is a syntax error.
 pub const MAX_DEPTH: u16 = 200;

@@ -62,46 +62,7 @@ pub fn expr<'t>(node: &'t Expr, visit: Visit<'_, 't>) {
     visit(Node::Expr(node));
     match &node.kind {
         ExprKind::Temporal(inner) => temporal(inner, visit),
-        ExprKind::Set(items)
-        | ExprKind::Or(items)
-        | ExprKind::And(items)
-        | ExprKind::Product(items)
-        | ExprKind::Call { args: items, .. } => items.iter().for_each(|item| expr(item, visit)),
-        ExprKind::Record(fields) => fields.iter().for_each(|field| expr(&field.value, visit)),
-        ExprKind::If { test, yes, no } => {
-            for part in [test, yes, no] {
-                expr(part, visit);
-            }
-        }
-        ExprKind::Compare { left, right, .. } | ExprKind::In { left, right } => {
-            expr(left, visit);
-            expr(right, visit);
-        }
-        ExprKind::Has { target, .. }
-        | ExprKind::Like { target, .. }
-        | ExprKind::Attr { target, .. } => expr(target, visit),
-        ExprKind::Is { target, within, .. } => {
-            expr(target, visit);
-            if let Some(within) = within {
-                expr(within, visit);
-            }
-        }
-        ExprKind::Sum { first, rest } => {
-            expr(first, visit);
-            rest.iter().for_each(|(_, item)| expr(item, visit));
-        }
-        ExprKind::Not(inner) | ExprKind::Neg(inner) => expr(inner, visit),
-        ExprKind::Method { target, args, .. } => {
-            expr(target, visit);
-            args.iter().for_each(|arg| expr(arg, visit));
-        }
-        ExprKind::Bool(_)
-        | ExprKind::Long(_)
-        | ExprKind::Str(_)
-        | ExprKind::Var(_)
-        | ExprKind::Entity(_)
-        | ExprKind::Slot(_)
-        | ExprKind::Error => {}
+        kind => kind.each_part(&mut |part| expr(part, visit)),
     }
 }
 

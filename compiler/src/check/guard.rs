@@ -20,7 +20,6 @@ pub(crate) use call::is_method;
 use super::Report;
 use super::problem::Problem;
 use super::scope::{Scope, check_entity, check_entity_type};
-use crate::macros::each_part;
 use crate::providers::{Providers, chain};
 use crate::schema::{ActionDecl, ActionSchema, RecordType, Service};
 use dogwood_grammar::Span;
@@ -84,7 +83,7 @@ fn names(expr: &Expr, schema: &ActionSchema, report: &mut Report) {
         }
         _ => {}
     }
-    each_part(expr, &mut |part| names(part, schema, report));
+    expr.kind.each_part(&mut |part| names(part, schema, report));
 }
 
 /// One kind of request.

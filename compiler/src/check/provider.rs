@@ -6,7 +6,6 @@ use super::Report;
 use super::problem::Problem;
 use super::scope::{Scope, Target};
 use crate::eval::is_method;
-use crate::macros::each_part;
 use crate::nearest::nearest;
 use crate::providers::{Arg, Chain, argument, chain};
 use crate::schema::{AttrType, Extension, PinValue, RecordType, Service, Type};
@@ -59,7 +58,7 @@ impl Calls<'_> {
             };
             self.report.add(name.span, problem);
         }
-        each_part(expr, &mut |part| self.expr(part));
+        expr.kind.each_part(&mut |part| self.expr(part));
     }
 
     fn call(&mut self, call: &Chain<'_>) {
@@ -290,7 +289,7 @@ fn fits(found: &Type, wanted: &Type) -> bool {
 
 fn has_error(expr: &Expr) -> bool {
     let mut found = matches!(expr.kind, ExprKind::Error);
-    each_part(expr, &mut |part| found |= has_error(part));
+    expr.kind.each_part(&mut |part| found |= has_error(part));
     found
 }
 

@@ -83,7 +83,7 @@ impl<'r> Facts<'r> {
             ExprKind::Temporal(leaf) => self.read_leaf(&leaf.body),
             _ => {}
         }
-        crate::macros::each_part(expr, &mut |part| self.read(part));
+        expr.kind.each_part(&mut |part| self.read(part));
     }
 
     fn read_leaf(&mut self, body: &'r dogwood_grammar::ast::Cond) {

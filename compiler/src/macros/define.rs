@@ -97,7 +97,7 @@ impl Body<'_> {
                 }
                 args.iter().for_each(|arg| self.expr(arg));
             }
-            _ => each_part(expr, &mut |part| self.expr(part)),
+            _ => expr.kind.each_part(&mut |part| self.expr(part)),
         }
     }
 
@@ -189,57 +189,5 @@ impl Body<'_> {
             .iter()
             .for_each(|binder| self.var(&binder.var));
         self.cond(&aggregate.body);
-    }
-}
-
-/// The direct parts of an expression.
-pub(crate) fn each_part<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
-    each_part_of(&expr.kind, visit);
-}
-
-/// The direct parts of an expression of this kind, a temporal body not included.
-pub(super) fn each_part_of<'e>(kind: &'e ExprKind, visit: &mut dyn FnMut(&'e Expr)) {
-    match kind {
-        ExprKind::Bool(_)
-        | ExprKind::Long(_)
-        | ExprKind::Str(_)
-        | ExprKind::Var(_)
-        | ExprKind::Entity(_)
-        | ExprKind::Slot(_)
-        | ExprKind::Temporal(_)
-        | ExprKind::Error => {}
-        ExprKind::Set(items)
-        | ExprKind::Or(items)
-        | ExprKind::And(items)
-        | ExprKind::Product(items)
-        | ExprKind::Call { args: items, .. } => items.iter().for_each(visit),
-        ExprKind::Record(fields) => fields.iter().for_each(|field| visit(&field.value)),
-        ExprKind::If { test, yes, no } => {
-            visit(test);
-            visit(yes);
-            visit(no);
-        }
-        ExprKind::Compare { left, right, .. } | ExprKind::In { left, right } => {
-            visit(left);
-            visit(right);
-        }
-        ExprKind::Has { target, .. }
-        | ExprKind::Like { target, .. }
-        | ExprKind::Attr { target, .. } => visit(target),
-        ExprKind::Is { target, within, .. } => {
-            visit(target);
-            if let Some(within) = within {
-                visit(within);
-            }
-        }
-        ExprKind::Sum { first, rest } => {
-            visit(first);
-            rest.iter().for_each(|(_, item)| visit(item));
-        }
-        ExprKind::Not(inner) | ExprKind::Neg(inner) => visit(inner),
-        ExprKind::Method { target, args, .. } => {
-            visit(target);
-            args.iter().for_each(visit);
-        }
     }
 }

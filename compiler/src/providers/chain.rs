@@ -2,7 +2,6 @@
 
 use super::Providers;
 use crate::eval::is_method;
-use crate::macros::each_part;
 use crate::schema::Type;
 use dogwood_grammar::Span;
 use dogwood_grammar::ast::{ClauseBody, Expr, ExprKind, Ident, Name, Rule};
@@ -52,7 +51,7 @@ pub fn chains(rule: &Rule) -> Vec<Chain<'_>> {
 fn chains_in<'e>(expr: &'e Expr, found: &mut Vec<Chain<'e>>) {
     match chain(expr) {
         Some(chain) => found.push(chain),
-        None => each_part(expr, &mut |part| chains_in(part, found)),
+        None => expr.kind.each_part(&mut |part| chains_in(part, found)),
     }
 }
 

@@ -194,20 +194,6 @@ impl Walk<'_, '_> {
             ExprKind::Var(var) => self.marks.uses(expr.span, What::Variable((*var).into())),
             ExprKind::Entity(entity) => self.entity(entity),
             ExprKind::Slot(name) => self.param(name),
-            ExprKind::Set(items)
-            | ExprKind::Or(items)
-            | ExprKind::And(items)
-            | ExprKind::Product(items) => items.iter().for_each(|item| self.expr(item)),
-            ExprKind::Record(fields) => fields.iter().for_each(|field| self.expr(&field.value)),
-            ExprKind::If { test, yes, no } => {
-                for part in [test, yes, no] {
-                    self.expr(part);
-                }
-            }
-            ExprKind::Compare { left, right, .. } | ExprKind::In { left, right } => {
-                self.expr(left);
-                self.expr(right);
-            }
             ExprKind::Has { target, path } => {
                 self.expr(target);
                 if let Some((root, mut words)) = field(target) {
@@ -219,17 +205,11 @@ impl Walk<'_, '_> {
                     }
                 }
             }
-            ExprKind::Like { target, .. } => self.expr(target),
             ExprKind::Is { target, ty, within } => {
                 self.expr(target);
                 self.ty(ty);
                 within.iter().for_each(|within| self.expr(within));
             }
-            ExprKind::Sum { first, rest } => {
-                self.expr(first);
-                rest.iter().for_each(|(_, item)| self.expr(item));
-            }
-            ExprKind::Not(inner) | ExprKind::Neg(inner) => self.expr(inner),
             ExprKind::Attr { target, attr } => {
                 self.expr(target);
                 if let Some((root, path)) = field(expr) {
@@ -253,7 +233,7 @@ impl Walk<'_, '_> {
                 args.iter().for_each(|arg| self.expr(arg));
             }
             ExprKind::Temporal(temporal) => self.cond(&temporal.body),
-            ExprKind::Bool(_) | ExprKind::Long(_) | ExprKind::Str(_) | ExprKind::Error => {}
+            kind => kind.each_part(&mut |part| self.expr(part)),
         }
     }
 

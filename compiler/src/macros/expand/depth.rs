@@ -1,6 +1,5 @@
 //! How deep a node is, from how deep its parts are.
 
-use crate::macros::define::each_part_of;
 use dogwood_grammar::ast::{CondKind, ExprKind, FieldPattern, TermKind};
 
 pub(super) fn expr_depth(kind: &ExprKind) -> u16 {
@@ -9,7 +8,7 @@ pub(super) fn expr_depth(kind: &ExprKind) -> u16 {
     if let ExprKind::Temporal(leaf) = kind {
         deepest = leaf.body.depth;
     }
-    each_part_of(kind, &mut |part| deepest = deepest.max(part.depth));
+    kind.each_part(&mut |part| deepest = deepest.max(part.depth));
     deepest.saturating_add(1)
 }
 
