@@ -64,8 +64,13 @@ pub enum What {
     Local(Local),
     /// The amount and unit of a window, in seconds where it is written out.
     Window(Option<i64>),
-    /// A field that a schema declares.
-    Attribute(SmolStr),
+    /// A field that a schema declares, with the place of its declaration.
+    Attribute(SmolStr, Span),
+    /// A field of the input, output or context that a test gives an action.
+    GivenField {
+        action: SmolStr,
+        path: Vec<SmolStr>,
+    },
     /// `inputs` and the like.
     Selector(SmolStr),
     Test(SmolStr),

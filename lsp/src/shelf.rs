@@ -61,16 +61,6 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The same schemas, whatever the revision of this setup.
-    fn key(&self) -> [Option<&Path>; 2] {
-        [&self.action_schema, &self.event_schema]
-            .map(|document| document.as_ref().map(|document| document.path.as_path()))
-    }
-
-    pub fn same_schemas(&self, other: &Setup) -> bool {
-        self.key() == other.key()
-    }
-
     /// The action schema, whether somebody wrote it or it is built in.
     pub fn actions(&self) -> &Arc<Document> {
         self.action_schema.as_ref().unwrap_or(builtin::actions())

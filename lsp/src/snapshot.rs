@@ -4,6 +4,7 @@ use crate::builtin;
 use crate::document::Document;
 use crate::mark::Root;
 use crate::shelf::{Setup, Shelf};
+use dogwood_compiler::explain::short_name;
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::ast::{Constraint, HeadRef, Item, MacroDef, Rule, ScopeVar};
 use dogwood_compiler::macros::{Library, expand_rule};
@@ -107,6 +108,12 @@ impl Snapshot {
             }
         }
         found
+    }
+
+    /// The action that a test calls so.
+    pub fn action_called(&self, id: &str) -> Option<&EntityUid> {
+        let mut actions = self.setup.service.actions.actions.keys();
+        actions.find(|uid| uid.id == id || short_name(uid) == id)
     }
 
     /// The actions a rule can apply to, as its head says.

@@ -17,6 +17,8 @@ pub fn highlights(snapshot: &Snapshot, offset: usize) -> Vec<Highlight> {
         return Vec::new();
     };
     let symbol = symbol(snapshot, offset).map(|(symbol, _)| symbol);
+    // A field is the same name of the same rule: what it is elsewhere is for references.
+    let symbol = symbol.filter(|symbol| !matches!(symbol, Symbol::Field(..)));
     let rule = snapshot.item_at(offset).map(crate::snapshot::item_span);
     let same = |what: &What, span: Span| match (&symbol, &mark.what) {
         // A macro of unknown place is still a name.

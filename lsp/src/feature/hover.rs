@@ -36,9 +36,13 @@ pub fn hover(snapshot: &Snapshot, offset: usize) -> Option<Hover> {
     }
     let piece = document.piece_at(offset)?;
     let word = piece.span.text(snapshot.text());
+    let kind = document.kind;
     let text = match piece.kind {
-        TokenKind::Keyword => explained(word, words::keyword(word)?),
-        TokenKind::Operator => explained(word, words::operator(word)?),
+        TokenKind::Keyword => explained(word, words::keyword(word)?, kind),
+        TokenKind::Operator => explained(word, words::operator(word)?, kind),
+        TokenKind::Word if kind == Kind::ActionSchema => {
+            explained(word, words::applies_to(word)?, kind)
+        }
         _ => return None,
     };
     let span = piece.span;
@@ -50,11 +54,23 @@ fn touches(span: Span, offset: usize) -> bool {
 }
 
 /// A word with its meaning and an example.
-fn explained(word: &str, about: words::Word) -> String {
+fn explained(word: &str, about: words::Word, kind: Kind) -> String {
     format!(
-        "`{word}`\n\n{}\n\n```dogwood\n{}\n```",
-        about.meaning, about.example
+        "`{word}`\n\n{}\n\n```{}\n{}\n```",
+        about.meaning,
+        fence(kind),
+        about.example
     )
+}
+
+/// What Markdown calls the language of a document.
+fn fence(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Policy => "dogwood",
+        Kind::ActionSchema => "cedarschema",
+        Kind::EventSchema => "dwschema",
+        Kind::Tests => "toml",
+    }
 }
 
 /// What a rule says, whose verdicts it stands in, and what it tells.
@@ -82,16 +98,16 @@ pub fn about_rule(snapshot: &Snapshot, number: usize, rule: &Rule) -> String {
 
 fn about(snapshot: &Snapshot, offset: usize, what: &What) -> Option<String> {
     let rule = snapshot.rule_at(offset);
+    let kind = snapshot.document.kind;
     Some(match what {
-        What::Annotation(key) => explained(&format!("@{key}"), words::annotation(key)?),
+        What::Annotation(key) => explained(&format!("@{key}"), words::annotation(key)?, kind),
         What::Rule(id) => rule_named(snapshot, id)?,
         What::Code(code) => format!("```text\n{}\n```", page(code)?.trim_end()),
         What::Type(name) => about_type(snapshot, name)?,
         What::Entity(uid) => format!("an entity of type `{}`", uid.ty),
         What::Action(uid) => about_action(snapshot, uid)?,
         What::ActionId(id) => {
-            let mut actions = snapshot.setup.service.actions.actions.keys();
-            let uid = actions.find(|uid| uid.id == *id || short_name(uid) == *id)?;
+            let uid = snapshot.action_called(id)?;
             about_action(snapshot, uid)?
         }
         What::Kind { action, kind } => about_kind(snapshot, action.as_ref(), kind)?,
@@ -101,18 +117,67 @@ fn about(snapshot: &Snapshot, offset: usize, what: &What) -> Option<String> {
         }
         What::Variable(root) => variable(snapshot, rule.map(|(_, rule)| rule), *root),
         What::Macro(name) => about_macro(snapshot, name)?,
-        What::Constructor(name) => explained(name, words::constructor(name)?),
-        What::Method(name) => explained(&format!(".{name}()"), words::method(name)?),
+        What::Constructor(name) => explained(name, words::constructor(name)?, kind),
+        What::Method(name) => explained(&format!(".{name}()"), words::method(name)?, kind),
         What::Provider(name) => provider(snapshot, name)?,
         What::Local(local) => about_local(local),
         What::Window(Some(seconds)) => format!(
             "{}\n\nBoth ends count: an event exactly this old is still seen.",
             length_in_words(*seconds)
         ),
-        What::Selector(name) => explained(name, words::selector(name)?),
-        What::Key(key) => explained(key, words::test_key(key)?),
-        What::Window(None) | What::Attribute(_) | What::Test(_) | What::File(_) => return None,
+        What::Selector(name) => explained(name, words::selector(name)?, kind),
+        What::Key(key) => explained(key, words::test_key(key)?, kind),
+        What::Attribute(_, span) => declared(snapshot, *span),
+        What::GivenField { action, path } => {
+            let uid = snapshot.action_called(action)?;
+            given_field(snapshot, uid, path)?
+        }
+        What::Window(None) | What::Test(_) | What::File(_) => return None,
     })
+}
+
+/// A field as a schema declares it, with the comment above.
+fn declared(snapshot: &Snapshot, span: Span) -> String {
+    let document = &snapshot.document;
+    let mut text = format!(
+        "```{}\n{}\n```",
+        fence(document.kind),
+        span.text(&document.text)
+    );
+    if let Some(said) = document.comment_above(span.start as usize) {
+        text.push_str(&format!("\n\n{said}"));
+    }
+    text
+}
+
+/// A field that a test gives, with its type.
+fn given_field(snapshot: &Snapshot, action: &EntityUid, path: &[SmolStr]) -> Option<String> {
+    let decl = snapshot.setup.service.actions.actions.get(action)?;
+    let (last, way) = path.split_last()?;
+    let context = &decl.applies_to.as_ref()?.context;
+    let attr = snapshot.inside(context, way)?.attrs.get(last)?;
+    let optional = if attr.required {
+        ""
+    } else {
+        " (may be absent)"
+    };
+    let mut text = format!("`{}: {}`{optional}", path.join("."), attr.ty);
+    if let Some(said) = field_comment(snapshot, action, path) {
+        text.push_str(&format!("\n\n{said}"));
+    }
+    if let Some(choices) = choices(snapshot, &attr.ty) {
+        text.push_str(&format!("\n\n{choices}"));
+    }
+    Some(text)
+}
+
+/// The values of an enumerated type.
+fn choices(snapshot: &Snapshot, ty: &Type) -> Option<String> {
+    let Type::Entity(name) = ty else { return None };
+    let entity = snapshot.setup.service.actions.entity_types.get(name)?;
+    let choices = entity.choices.as_ref()?.iter();
+    let choices: Vec<String> = choices.map(|choice| format!("`{choice}`")).collect();
+    Some(format!("one of {}", choices.join(", ")))
 }
 
 fn rule_named(snapshot: &Snapshot, id: &str) -> Option<String> {
@@ -141,7 +206,7 @@ fn listed(record: &RecordType) -> String {
 
 fn about_type(snapshot: &Snapshot, name: &str) -> Option<String> {
     if let Some(word) = words::type_name(name) {
-        return Some(explained(name, word));
+        return Some(explained(name, word, snapshot.document.kind));
     }
     let schema = &snapshot.setup.service.actions;
     let Some(entity) = schema.entity_types.get(name) else {
@@ -331,12 +396,8 @@ fn request_field(
         }
     }
     for (ty, _) in &types {
-        if let Type::Entity(name) = ty
-            && let Some(entity) = snapshot.setup.service.actions.entity_types.get(name)
-            && let Some(choices) = &entity.choices
-        {
-            let choices: Vec<String> = choices.iter().map(|c| format!("`{c}`")).collect();
-            text.push_str(&format!("\n\none of {}", choices.join(", ")));
+        if let Some(choices) = choices(snapshot, ty) {
+            text.push_str(&format!("\n\n{choices}"));
         }
     }
     Some(text)

@@ -1,6 +1,7 @@
 //! What an author would otherwise count or look up: the number of a rule, a window in words, the type of a
 //! variable where it is used.
 
+use crate::document::Kind;
 use crate::mark::What;
 use crate::snapshot::Snapshot;
 use dogwood_compiler::explain::length_in_words;
@@ -38,6 +39,8 @@ pub fn hints(snapshot: &Snapshot, range: Span) -> Vec<Hint> {
         }
         let hint = match &mark.what {
             What::Window(Some(seconds)) => Some((length_in_words(*seconds), HintKind::Window)),
+            // An event schema has but one letter, and says so where it stands.
+            What::Local(_) if snapshot.document.kind == Kind::EventSchema => None,
             What::Local(local) if !mark.defines && mark.span != local.binder => {
                 let ty = local.ty.as_ref();
                 ty.map(|ty| (format!(": {ty}"), HintKind::Type))

@@ -1,8 +1,10 @@
 //! Everywhere a name is used: in this document, and in those that share what it names.
 
+use super::definition::fields;
 use crate::builtin;
 use crate::document::{Document, Kind};
 use crate::mark::{Mark, What};
+use crate::shelf::Shelf;
 use crate::snapshot::{Place, Snapshot, macros};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::value::EntityUid;
@@ -23,6 +25,8 @@ pub enum Symbol {
     Action(EntityUid),
     Kind(SmolStr),
     Entity(EntityUid),
+    /// Declared at one of these places.
+    Field(SmolStr, Vec<(PathBuf, Span)>),
 }
 
 /// One place of a symbol.
@@ -49,9 +53,21 @@ fn of(snapshot: &Snapshot, mark: &Mark) -> Option<Symbol> {
         What::Type(name) => Symbol::Type(name.clone()),
         What::Action(uid) => Symbol::Action(uid.clone()),
         What::Entity(uid) => Symbol::Entity(uid.clone()),
-        What::ActionId(id) => {
-            let mut actions = snapshot.setup.service.actions.actions.keys();
-            Symbol::Action(actions.find(|uid| called(uid, id))?.clone())
+        What::ActionId(id) => Symbol::Action(snapshot.action_called(id)?.clone()),
+        What::Attribute(name, _) => {
+            let place = (snapshot.document.path.clone(), mark.span);
+            Symbol::Field(name.clone(), vec![place])
+        }
+        What::EventField { path, .. }
+        | What::RequestField { path, .. }
+        | What::GivenField { path, .. } => {
+            let declared = fields(snapshot, &mark.what, mark.span.start as usize)?;
+            let places = declared
+                .into_iter()
+                .map(|place| (place.document.path.clone(), place.span));
+            let places: Vec<_> = places.collect();
+            (!places.is_empty()).then_some(())?;
+            Symbol::Field(path.last()?.clone(), places)
         }
         What::Kind { kind, .. } => Symbol::Kind(kind.clone()),
         _ => return None,
@@ -113,12 +129,25 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
                 documents.extend(shelf.tests_of(path));
             }
         }
-        Symbol::Type(_) | Symbol::Action(_) | Symbol::Kind(_) | Symbol::Entity(_) => {
+        Symbol::Type(_)
+        | Symbol::Action(_)
+        | Symbol::Kind(_)
+        | Symbol::Entity(_)
+        | Symbol::Field(..) => {
             let setup = &snapshot.setup;
             documents.push(Arc::clone(setup.actions()));
             documents.push(Arc::clone(setup.events()));
             for path in shelf.all().iter() {
-                if shelf.setup(path).same_schemas(setup) {
+                // Kinds are the event schema's business, everything else the action schema's; fields are both's.
+                let theirs = shelf.setup(path);
+                let actions = theirs.actions().path == setup.actions().path;
+                let events = theirs.events().path == setup.events().path;
+                let shared = match symbol {
+                    Symbol::Kind(_) => events,
+                    Symbol::Field(..) => actions || events,
+                    _ => actions,
+                };
+                if shared {
                     documents.extend(shelf.document(path));
                 }
             }
@@ -128,6 +157,10 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
     documents.dedup_by(|a, b| a.path == b.path);
     let mut found = Vec::new();
     for document in documents {
+        if let Symbol::Field(name, declared) = symbol {
+            of_field(shelf, &document, name, declared, &mut found);
+            continue;
+        }
         for mark in document.marks() {
             if stands_for(&mark.what, symbol) {
                 let place = Place {
@@ -140,6 +173,46 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
         }
     }
     found
+}
+
+/// The places of a field in one document.
+fn of_field(
+    shelf: &Shelf,
+    document: &Arc<Document>,
+    name: &SmolStr,
+    declared: &[(PathBuf, Span)],
+    found: &mut Vec<Found>,
+) {
+    let mut snapshot = None;
+    for mark in document.marks() {
+        let is = match &mark.what {
+            What::Attribute(..) => declared.contains(&(document.path.clone(), mark.span)),
+            What::EventField { path, .. }
+            | What::RequestField { path, .. }
+            | What::GivenField { path, .. }
+                if path.last() == Some(name) =>
+            {
+                let snapshot = snapshot.get_or_insert_with(|| Snapshot::new(shelf, &document.path));
+                let at = mark.span.start as usize;
+                let places = snapshot.as_ref().and_then(|s| fields(s, &mark.what, at));
+                places.into_iter().flatten().any(|place| {
+                    declared
+                        .iter()
+                        .any(|(path, span)| *path == place.document.path && *span == place.span)
+                })
+            }
+            _ => false,
+        };
+        if is {
+            found.push(Found {
+                place: Place {
+                    document: Arc::clone(document),
+                    span: mark.span,
+                },
+                defines: mark.defines,
+            });
+        }
+    }
 }
 
 pub fn stands_for(what: &What, symbol: &Symbol) -> bool {

@@ -1,8 +1,10 @@
 //! Ever larger parts of a text around a place: word, operand, condition, clause, rule.
 
+use crate::mark::What;
 use crate::snapshot::{Snapshot, contains, item_span};
 use crate::walk;
 use dogwood_compiler::grammar::ast::Item;
+use dogwood_compiler::grammar::ast::action_schema::ActionSchemaFile;
 use dogwood_compiler::grammar::{Span, TokenKind};
 use dogwood_compiler::json::{Json, JsonKind};
 
@@ -24,6 +26,14 @@ pub fn selection(snapshot: &Snapshot, offset: usize) -> Vec<Span> {
             all.extend(rule.scope.heads.iter().map(|head| head.span));
         }
     }
+    declarations(&document.action_schema().tree, &mut all);
+    for event in &document.event_schema().tree.events {
+        all.push(event.span);
+    }
+    all.extend(document.marks().iter().filter_map(|mark| match mark.what {
+        What::Attribute(_, span) => Some(span),
+        _ => None,
+    }));
     let mut open: Vec<u32> = Vec::new();
     for piece in document.pieces() {
         if piece.kind != TokenKind::Bracket {
@@ -57,6 +67,14 @@ pub fn selection(snapshot: &Snapshot, offset: usize) -> Vec<Span> {
         }
     }
     chain
+}
+
+fn declarations(file: &ActionSchemaFile, all: &mut Vec<Span>) {
+    for namespace in &file.namespaces {
+        // Those outside of any have no text of their own.
+        all.extend(namespace.name.as_ref().map(|_| namespace.span));
+        all.extend(namespace.decls.iter().map(|decl| decl.span));
+    }
 }
 
 fn json(node: &Json, all: &mut Vec<Span>) {

@@ -4,7 +4,8 @@ use crate::document::{Document, Kind};
 use crate::shelf::Shelf;
 use crate::snapshot::Place;
 use dogwood_compiler::grammar::Span;
-use dogwood_compiler::grammar::ast::action_schema::{Decl, DeclKind, EntityBody};
+use dogwood_compiler::grammar::ast::action_schema::{Decl, DeclKind, EntityBody, RecordTy, TyKind};
+use dogwood_compiler::grammar::ast::event_schema::{FieldTyKind, Member};
 use dogwood_compiler::grammar::ast::{Effect, Item, Name, Rule};
 use dogwood_compiler::json::Json;
 use std::sync::Arc;
@@ -69,6 +70,7 @@ pub fn symbols(document: &Document) -> Vec<Symbol> {
                     if event.decision {
                         symbol.detail = "decision".to_owned();
                     }
+                    symbol.children = members(&event.members);
                     symbol
                 })
                 .collect()
@@ -154,6 +156,13 @@ fn declared(decl: &Decl) -> Vec<Symbol> {
                     EntityBody::Enum(_) => SymbolKind::Enum,
                 };
                 let mut symbol = Symbol::new(name.text.as_str(), kind, decl.span, name.span);
+                if let EntityBody::Standard {
+                    attrs: Some(record),
+                    ..
+                } = body
+                {
+                    symbol.children = attributes(record);
+                }
                 if let EntityBody::Enum(choices) = body {
                     let choices = choices.iter().map(|choice| {
                         let kind = SymbolKind::Choice;
@@ -175,16 +184,46 @@ fn declared(decl: &Decl) -> Vec<Symbol> {
                 )
             })
             .collect(),
-        DeclKind::Type { name, .. } => {
-            vec![Symbol::new(
-                name.text.as_str(),
-                SymbolKind::Type,
-                decl.span,
-                name.span,
-            )]
+        DeclKind::Type { name, ty } => {
+            let mut symbol =
+                Symbol::new(name.text.as_str(), SymbolKind::Type, decl.span, name.span);
+            if let TyKind::Record(record) = &ty.kind {
+                symbol.children = attributes(record);
+            }
+            vec![symbol]
         }
         DeclKind::Broken => Vec::new(),
     }
+}
+
+/// The fields of a record, with those of records in it.
+fn attributes(record: &RecordTy) -> Vec<Symbol> {
+    let attrs = record.attrs.iter().map(|attr| {
+        let name = attr.name.value.as_str();
+        let mut symbol = Symbol::new(name, SymbolKind::Field, attr.span, attr.name.span);
+        if let TyKind::Record(inner) = &attr.ty.kind {
+            symbol.children = attributes(inner);
+        }
+        symbol
+    });
+    attrs.collect()
+}
+
+/// The fields of an event, with those of groups in it.
+fn members(all: &[Member]) -> Vec<Symbol> {
+    let fields = all.iter().filter_map(|member| match member {
+        Member::Field(field) => Some(field),
+        Member::Spread(_) => None,
+    });
+    let fields = fields.map(|field| {
+        let name = field.name.text.as_str();
+        let mut symbol = Symbol::new(name, SymbolKind::Field, field.span, field.name.span);
+        if let FieldTyKind::Record(inner) = &field.ty.kind {
+            symbol.children = members(inner);
+        }
+        symbol
+    });
+    fields.collect()
 }
 
 fn tests(root: &Json) -> Vec<Symbol> {
@@ -235,6 +274,10 @@ pub fn workspace(shelf: &Shelf, query: &str) -> Vec<(Symbol, Place)> {
 
 fn flatten(symbols: Vec<Symbol>, flat: &mut Vec<Symbol>) {
     for mut symbol in symbols {
+        // Fields are too many, and each is found by way of its record.
+        if symbol.kind == SymbolKind::Field {
+            continue;
+        }
         let children = std::mem::take(&mut symbol.children);
         flat.push(symbol);
         flatten(children, flat);

@@ -137,7 +137,10 @@ fn meant(mark: &Mark, span: Span) -> Option<Token> {
         What::Entity(_) => ("enumMember", READONLY),
         What::Action(_) | What::ActionId(_) => ("event", READONLY),
         What::Kind { .. } => ("event", 0),
-        What::EventField { .. } | What::RequestField { .. } | What::Attribute(_) => ("property", 0),
+        What::EventField { .. }
+        | What::RequestField { .. }
+        | What::GivenField { .. }
+        | What::Attribute(..) => ("property", 0),
         What::Variable(_) => ("variable", READONLY | LIBRARY),
         What::Macro(_) => ("macro", 0),
         What::Constructor(_) | What::Selector(_) => ("function", LIBRARY),

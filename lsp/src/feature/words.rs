@@ -5,5 +5,6 @@ mod language;
 
 pub use boxed::{action, field};
 pub use language::{
-    Word, annotation, constructor, keyword, method, operator, selector, test_key, type_name,
+    Word, annotation, applies_to, constructor, keyword, method, operator, selector, test_key,
+    type_name,
 };

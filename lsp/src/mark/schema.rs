@@ -139,8 +139,10 @@ impl Actions<'_, '_> {
     fn record(&mut self, record: &RecordTy) {
         for attr in &record.attrs {
             self.notes(&attr.annotations);
-            self.marks
-                .defines(attr.name.span, What::Attribute(attr.name.value.clone()));
+            self.marks.defines(
+                attr.name.span,
+                What::Attribute(attr.name.value.clone(), attr.span),
+            );
             self.ty(&attr.ty);
         }
     }
@@ -179,7 +181,8 @@ fn members(all: &[Member], binder: Span, marks: &mut Marks) {
         match member {
             Member::Spread(spread) => selector(&spread.selector, &spread.argument, binder, marks),
             Member::Field(field) => {
-                marks.defines(field.name.span, What::Attribute(field.name.text.clone()));
+                let name = field.name.text.clone();
+                marks.defines(field.name.span, What::Attribute(name, field.span));
                 match &field.ty.kind {
                     FieldTyKind::Selector {
                         selector: name,

@@ -45,6 +45,18 @@ fn test(test: &Json, marks: &mut Marks) {
 }
 
 fn step(step: &Json, marks: &mut Marks) {
+    let action = step.get("action").and_then(Json::as_str);
+    if let Some(action) = action {
+        for group in ["input", "output", "context"] {
+            let path = match group {
+                "context" => Vec::new(),
+                group => vec![SmolStr::new_static(group)],
+            };
+            if let Some(given) = step.get(group) {
+                fields(given, action, &path, marks);
+            }
+        }
+    }
     for Member { key, value } in step.as_object().unwrap_or_default() {
         marks.uses(key.span, What::Key(key.value.clone()));
         let mut mark = |node: &Json, text: &SmolStr, what: What| {
@@ -63,6 +75,22 @@ fn step(step: &Json, marks: &mut Marks) {
             }),
             _ => {}
         }
+    }
+}
+
+/// No schema has longer paths; a text may.
+const LONGEST: usize = 64;
+
+fn fields(given: &Json, action: &SmolStr, way: &[SmolStr], marks: &mut Marks) {
+    if way.len() >= LONGEST {
+        return;
+    }
+    for Member { key, value } in given.as_object().unwrap_or_default() {
+        let mut path = way.to_vec();
+        path.push(key.value.clone());
+        fields(value, action, &path, marks);
+        let action = action.clone();
+        marks.uses(key.span, What::GivenField { action, path });
     }
 }
 

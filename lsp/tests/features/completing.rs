@@ -142,6 +142,19 @@ fn in_schemas_and_tests() {
     insta::assert_snapshot!(format!("{actions}{events}{tests}"));
 }
 
+/// What a test gives an action has the fields that the action takes.
+#[test]
+fn the_fields_that_a_test_gives() {
+    insta::assert_snapshot!(offered(open(&[
+        (
+            "policy.dwtest.toml",
+            "policy-schema = \"depot.cedarschema\"\n[[test]]\nevents = [\n  { action = \"Depot::move\", input = { ‸crate = \"{\", speed = \"‸\" }, ‸ },\n  { input = { ‸ }, action = \"Depot::weigh\" },\n  { action = \"Depot::move\", output = { ok = ‸",
+        ),
+        ("depot.cedarschema", DEPOT),
+        ("policy.dw", ""),
+    ])));
+}
+
 #[test]
 fn nothing_in_a_comment() {
     let (snapshot, cursors) = policy("// context.‸\n");

@@ -6,6 +6,7 @@ use dogwood_compiler::grammar::Span;
 use dogwood_lsp::builtin;
 use dogwood_lsp::feature::{action, definition, diagnostics, highlight, references, rename};
 use dogwood_lsp::snapshot::{Place, Snapshot};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// For each cursor its place, and what it leads to.
@@ -152,6 +153,117 @@ unless temporal { exists (c: String). (formerly within 1h Depot::Action::"weigh"
         ),
         all
     ));
+}
+
+const GIVEN: &str = r#"policy-schema = "depot.cedarschema"
+
+[[test]]
+name = "crates"
+events = [{ action = "Depot::move", input = { crate = "a", speed = "fast" }, expect = "deny" }]
+"#;
+
+const MOVING: &str = r#"permit (principal, action == Depot::Action::"move", resource)
+when { context.input.crate == "a" && principal.nick == "b" }
+when temporal { formerly within 1h Depot::Action::"weigh"::request{ input.crate: "c", requestId: "d" } };
+"#;
+
+/// From its declaration, from a rule and from a test: the same places.
+#[test]
+fn references_of_fields() {
+    let all = |snapshot: &Snapshot, at| references::references(snapshot, at, true);
+    let schema = DEPOT.replace("    crate:", "    cra‸te:");
+    let from_schema = open(&[
+        ("depot.cedarschema", &schema),
+        ("policy.dw", MOVING),
+        ("policy.dwtest.toml", GIVEN),
+    ]);
+    let from_policy = open(&[
+        (
+            "policy.dw",
+            &MOVING.replace("input.crate ==", "input.cra‸te =="),
+        ),
+        ("depot.cedarschema", DEPOT),
+        ("policy.dwtest.toml", GIVEN),
+    ]);
+    let from_test = open(&[
+        ("policy.dwtest.toml", &GIVEN.replace("crate =", "cra‸te =")),
+        ("policy.dw", MOVING),
+        ("depot.cedarschema", DEPOT),
+    ]);
+    let found: Vec<Vec<(PathBuf, Span)>> = [&from_schema, &from_policy, &from_test]
+        .map(|(snapshot, cursors)| {
+            let places = all(snapshot, cursors[0]).into_iter();
+            let mut places: Vec<_> = places
+                .map(|place| (place.document.path.clone(), place.span))
+                .collect();
+            places.sort();
+            places
+        })
+        .into();
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0], found[2]);
+    insta::assert_snapshot!(lead(from_schema, all));
+}
+
+#[test]
+fn definitions_of_fields_of_entities_and_of_what_a_test_gives() {
+    let policy = MOVING
+        .replace("nick", "ni‸ck")
+        .replace("requestId", "reques‸tId");
+    let events = "decision event <A>::request { ...inputs(A), requestId: String }\n";
+    let test = format!("event-schema = \"e.dwschema\"\n{GIVEN}");
+    let from_policy = lead(
+        open(&[
+            ("policy.dw", &policy),
+            ("depot.cedarschema", DEPOT),
+            ("e.dwschema", events),
+            ("policy.dwtest.toml", &test),
+        ]),
+        definition::definition,
+    );
+    let from_test = lead(
+        open(&[
+            ("policy.dwtest.toml", &GIVEN.replace("speed", "spe‸ed")),
+            ("policy.dw", MOVING),
+            ("depot.cedarschema", DEPOT),
+        ]),
+        definition::definition,
+    );
+    insta::assert_snapshot!(format!("{from_policy}\n{from_test}"));
+}
+
+/// A schema knows who uses it, whatever else they are read against.
+#[test]
+fn references_from_a_schema_beside_an_event_schema() {
+    let all = |snapshot: &Snapshot, at| references::references(snapshot, at, true);
+    let test = format!("event-schema = \"e.dwschema\"\n{GIVEN}");
+    let events = "decision event <A>::requ‸est { ...inputs(A), requestId: String }\n";
+    let policy = (
+        "policy.dw",
+        "permit (principal is Depot::Clerk, action, resource) when temporal { formerly within 1h Depot::Action::\"move\"::request{} };\n",
+    );
+    let actions = lead(
+        open(&[
+            (
+                "depot.cedarschema",
+                "namespace Depot { entity Cle‸rk, Bay; action \"move\" appliesTo { principal: Clerk, resource: Bay, context: {} }; }\n",
+            ),
+            ("e.dwschema", &events.replace('‸', "")),
+            policy,
+            ("policy.dwtest.toml", &test),
+        ]),
+        all,
+    );
+    let kinds = lead(
+        open(&[
+            ("e.dwschema", events),
+            ("depot.cedarschema", DEPOT),
+            policy,
+            ("policy.dwtest.toml", &test),
+        ]),
+        all,
+    );
+    insta::assert_snapshot!(format!("{actions}\n{kinds}"));
 }
 
 #[test]

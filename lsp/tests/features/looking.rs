@@ -187,16 +187,16 @@ when temporal { formerly within 1d Depot::Action::"mo‸ve"::request{ input.crat
 fn hover_in_schemas_and_tests() {
     let actions = hovers(open(&[(
         "depot.cedarschema",
-        "namespace Depot {\n  ent‸ity Clerk = { rank: Lo‸ng };\n  entity Mode en‸um [\"a\"];\n  act‸ion \"m\" appl‸iesTo { principal: [Cl‸erk], resource: [Clerk] };\n}\n",
+        "namespace Depot {\n  ent‸ity Clerk = {\n    // How high.\n    ra‸nk?: Lo‸ng\n  };\n  entity Mode en‸um [\"a\"];\n  act‸ion \"m\" appl‸iesTo { princ‸ipal: [Cl‸erk], resource: [Clerk] };\n}\n",
     )]));
     let events = hovers(open(&[(
         "box.dwschema",
-        "max_wi‸ndow = 7‸d\ndeci‸sion ev‸ent <A>::req‸uest { ...inp‸uts(A), p‸in who: princ‸ipalType(A) = principal }\n",
+        "max_wi‸ndow = 7‸d\ndeci‸sion ev‸ent <A>::req‸uest { ...inp‸uts(A), p‸in who: princ‸ipalType(A) = principal, no‸te: String }\n",
     )]));
     let tests = hovers(open(&[
         (
             "policy.dwtest.toml",
-            "[[test]]\nna‸me = \"a\"\nevents = [{ act‸ion = \"fs:re‸ad\", expe‸ct = \"allow\", b‸y = \"fi‸les\" }]\n",
+            "[[test]]\nna‸me = \"a\"\nevents = [{ act‸ion = \"fs:re‸ad\", input = { oper‸ation = \"exec\" }, expe‸ct = \"allow\", b‸y = \"fi‸les\" }]\n",
         ),
         (
             "policy.dw",

@@ -1,11 +1,14 @@
 //! Completion in test files: keys by where they stand, and the names that policy and schema give.
 
-use super::{Item, ItemKind, Items};
-use crate::feature::{lens, words};
+use super::{Item, ItemKind, Items, escaped};
+use crate::feature::{hover, lens, words};
 use crate::snapshot::Snapshot;
 use dogwood_compiler::explain::short_name;
 use dogwood_compiler::grammar::Span;
+use dogwood_compiler::schema::{RecordType, Type};
 use dogwood_compiler::suite::STEP;
+use dogwood_compiler::value::EntityUid;
+use smol_str::SmolStr;
 
 const TOP: &[&str] = &[
     "policy",
@@ -48,12 +51,167 @@ pub fn complete(snapshot: &Snapshot, offset: usize) -> Vec<Item> {
             let key = before.trim_end().strip_suffix('=')?.trim_end();
             flat.then(|| key.rsplit([' ', '{', ',']).next().unwrap_or(""))
         });
-    match key {
-        Some(key) => values(snapshot, key, quoted, &mut items),
-        None if quoted => {}
-        None => keys(ahead, text.get(..start).unwrap_or(""), &mut items),
+    let given = Given::at(snapshot, offset);
+    match (key, &given) {
+        (Some(key), Some(given)) => given.values(snapshot, key, quoted, &mut items),
+        (Some(key), None) => values(snapshot, key, quoted, &mut items),
+        (None, _) if quoted => {}
+        (None, Some(given)) => given.keys(snapshot, &mut items),
+        (None, None) => keys(ahead, text.get(..start).unwrap_or(""), &mut items),
     }
     items.all
+}
+
+/// The cursor is among the fields that a step gives its action.
+struct Given {
+    /// The type of the record they are in.
+    record: RecordType,
+    action: EntityUid,
+    way: Vec<SmolStr>,
+}
+
+impl Given {
+    fn at(snapshot: &Snapshot, offset: usize) -> Option<Given> {
+        let text = snapshot.text();
+        let before = text.get(..offset)?;
+        // A step does not go beyond the head of its test.
+        let head = before.rfind("[[").unwrap_or(0);
+        let tables = open_tables(before.get(head..)?);
+        let group = tables
+            .iter()
+            .position(|(key, _)| matches!(*key, "input" | "output" | "context"))?;
+        let step = group.checked_sub(1).and_then(|at| tables.get(at));
+        let step = step.map_or(head, |(_, start)| head + start);
+        let called = called(text.get(step..)?)?;
+        let action = snapshot.action_called(called)?.clone();
+        let mut way: Vec<SmolStr> = tables
+            .iter()
+            .skip(group)
+            .map(|(key, _)| SmolStr::new(key))
+            .collect();
+        if way.first().is_some_and(|first| first == "context") {
+            way.remove(0);
+        }
+        let decl = snapshot.setup.service.actions.actions.get(&action)?;
+        let context = &decl.applies_to.as_ref()?.context;
+        let record = snapshot.inside(context, &way)?.clone();
+        Some(Given {
+            record,
+            action,
+            way,
+        })
+    }
+
+    fn keys(&self, snapshot: &Snapshot, items: &mut Items) {
+        for (name, attr) in &self.record.attrs {
+            let mut path = self.way.clone();
+            path.push(name.clone());
+            let about = hover::field_comment(snapshot, &self.action, &path);
+            let optional = if attr.required {
+                ""
+            } else {
+                " (may be absent)"
+            };
+            let value = match &attr.ty {
+                Type::Bool | Type::Long => "${1}",
+                Type::Record(_) => "{ ${1} }",
+                Type::Set(_) => "[${1}]",
+                Type::String | Type::Entity(_) | Type::Ext(_) => "\"${1}\"",
+            };
+            let detail = format!("{}{optional}", attr.ty);
+            let insert = format!("{} = {value}", escaped(name));
+            items.snippet(ItemKind::Field, name, &detail, about, insert);
+        }
+    }
+
+    fn values(&self, snapshot: &Snapshot, key: &str, quoted: bool, items: &mut Items) {
+        let Some(attr) = self.record.attrs.get(key) else {
+            return;
+        };
+        match &attr.ty {
+            Type::Bool if !quoted => {
+                items.word(ItemKind::Value, "true", "", None);
+                items.word(ItemKind::Value, "false", "", None);
+            }
+            Type::Entity(name) => {
+                let types = &snapshot.setup.service.actions.entity_types;
+                let choices = types.get(name).and_then(|entity| entity.choices.as_ref());
+                for choice in choices.into_iter().flatten() {
+                    let text = if quoted {
+                        choice.to_string()
+                    } else {
+                        format!("\"{choice}\"")
+                    };
+                    items.word(ItemKind::Value, &text, name, None);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The inline tables that are open at the end of a text, outermost first: the key of each, and where its brace
+/// stands.
+fn open_tables(text: &str) -> Vec<(&str, usize)> {
+    let mut open: Vec<(&str, usize)> = Vec::new();
+    let mut rest = text.char_indices();
+    while let Some((at, c)) = rest.next() {
+        match c {
+            '#' => {
+                rest.find(|(_, c)| *c == '\n');
+            }
+            '"' | '\'' => {
+                // A string that is not closed ends with its line.
+                while let Some((_, next)) = rest.next() {
+                    match next {
+                        '\\' if c == '"' => {
+                            rest.next();
+                        }
+                        '\n' => break,
+                        next if next == c => break,
+                        _ => {}
+                    }
+                }
+            }
+            '{' => {
+                let before = text.get(..at).unwrap_or("").trim_end();
+                let key = before.strip_suffix('=').map_or("", |key| {
+                    let key = key.trim_end();
+                    let from = key.rfind(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-'));
+                    key.get(from.map_or(0, |from| from + 1)..).unwrap_or("")
+                });
+                open.push((key, at));
+            }
+            '}' => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+/// What a step calls its action, written on the line of its brace or on the next ones.
+fn called(step: &str) -> Option<&str> {
+    let end = step.find("[[").unwrap_or(step.len());
+    let mut rest = step.get(..end)?;
+    loop {
+        let at = rest.find("action")?;
+        let (before, after) = (rest.get(..at)?, rest.get(at + "action".len()..)?);
+        // Only of this step: another brace that closes is its end.
+        let closed = before.matches('}').count() > before.matches('{').count();
+        if closed {
+            return None;
+        }
+        let value = after.trim_start().strip_prefix('=').map(str::trim_start);
+        let quote = value.and_then(|value| value.chars().next());
+        match (value, quote) {
+            (Some(value), Some(quote @ ('"' | '\''))) => {
+                return value.get(1..)?.split(quote).next();
+            }
+            _ => rest = after,
+        }
+    }
 }
 
 fn values(snapshot: &Snapshot, key: &str, quoted: bool, items: &mut Items) {

@@ -20,6 +20,18 @@ macro_rules! words {
 }
 
 words! {
+    /// The parts of `appliesTo`.
+    applies_to {
+        "principal" => "The types of those who may ask for the action.",
+            "principal: [Clerk]";
+        "resource" => "The types of what it may be asked of.",
+            "resource: [Bay]";
+        "context" => "Everything else a request says: a record, or the name of one.",
+            "context: { input: MoveIn, output?: MoveOut }";
+    }
+}
+
+words! {
     /// Words with a meaning in policies and schemas.
     keyword {
         "permit" => "Lets an action happen if its head and all its conditions hold and no `forbid` does. What no rule permits is denied.",
