@@ -6,10 +6,12 @@ use dogwood_compiler::grammar::ast::PolicyFile;
 use dogwood_compiler::grammar::ast::action_schema::ActionSchemaFile;
 use dogwood_compiler::grammar::ast::event_schema::EventSchemaFile;
 use dogwood_compiler::grammar::{
-    Language, Parsed, Piece, Span, parse_action_schema, parse_event_schema, parse_policy, tokens,
+    Language, Parsed, Piece, Span, Trivia, parse_action_schema, parse_event_schema, parse_policy,
+    tokens,
 };
 use dogwood_compiler::json::Json;
 use dogwood_compiler::project::TEST_ENDING;
+use dogwood_compiler::schema::json;
 use dogwood_compiler::suite;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -123,8 +125,19 @@ impl Document {
         })
     }
 
+    /// A schema in Cedar's JSON syntax.
+    pub fn is_json(&self) -> bool {
+        self.kind == Kind::ActionSchema && json::is_json(&self.path.to_string_lossy(), &self.text)
+    }
+
+    /// The tree of an action schema. One in JSON comes without its syntax errors: they are another list.
     pub fn action_schema(&self) -> &Parsed<ActionSchemaFile> {
         self.action_schema.get_or_init(|| match self.kind {
+            Kind::ActionSchema if self.is_json() => Parsed {
+                tree: json::read(&self.text).0,
+                trivia: Trivia::default(),
+                errors: Vec::new(),
+            },
             Kind::ActionSchema => parse_action_schema(&self.text),
             _ => parse_action_schema(""),
         })

@@ -15,7 +15,8 @@ use crate::worker::{Done, Job, Worker};
 use crossbeam_channel::select;
 use lsp_server::{Connection, Message, Notification, Request, RequestId, Response};
 use lsp_types::{
-    InitializeParams, PositionEncodingKind, PublishDiagnosticsParams, WorkspaceFolders,
+    InitializeParams, MessageType, PositionEncodingKind, PublishDiagnosticsParams,
+    ShowMessageParams, WorkspaceFolders,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,6 +169,7 @@ impl<'c> Server<'c> {
     }
 
     fn serve(&mut self) -> Result<(), ServerError> {
+        self.say_missing();
         loop {
             // Nothing is told about a text while its next edit waits.
             if self.connection.receiver.is_empty()
@@ -210,6 +212,20 @@ impl<'c> Server<'c> {
             method: method.to_owned(),
             params,
         }));
+    }
+
+    /// Without the files that the settings name rules are only parsed; nobody would know.
+    fn say_missing(&self) {
+        for (setting, path) in self.shelf.missing() {
+            let message = format!(
+                "`{setting}` names {}, and there is no such file: rules are not checked.",
+                path.display()
+            );
+            let kind = MessageType::Warning;
+            if let Ok(params) = serde_json::to_value(ShowMessageParams { kind, message }) {
+                self.notify("window/showMessage", params);
+            }
+        }
     }
 
     fn ask(&mut self, method: &str) {

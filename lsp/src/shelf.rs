@@ -184,6 +184,15 @@ impl Shelf {
         read
     }
 
+    /// A document that somebody says is of a kind, whatever its name ends with.
+    fn named_as(&self, path: &Path, kind: Kind) -> Option<Arc<Document>> {
+        if Kind::of(path) == Some(kind) {
+            return self.document(path);
+        }
+        let text = self.read(path)?;
+        Some(Arc::new(Document::new(path.to_path_buf(), kind, 0, text)))
+    }
+
     /// Every document of the workspace, and those beside the open ones.
     pub fn all(&self) -> Arc<BTreeSet<PathBuf>> {
         if let Some(all) = &self.memory().all {
@@ -281,7 +290,8 @@ impl Shelf {
         setup
     }
 
-    fn named(&self, path: &Path) -> Tested {
+    /// The files that the settings name.
+    fn set(&self) -> Tested {
         let absolute = |path: &Option<PathBuf>| {
             let path = path.as_ref()?;
             let root = self.roots.first();
@@ -289,13 +299,34 @@ impl Shelf {
                 &root.map_or_else(|| path.clone(), |root| root.join(path)),
             ))
         };
-        let settings = Tested {
+        Tested {
             policies: Vec::new(),
             policy_schema: absolute(&self.settings.policy_schema),
             event_schema: absolute(&self.settings.event_schema),
             macros: absolute(&self.settings.macros),
             providers: absolute(&self.settings.providers),
-        };
+        }
+    }
+
+    /// What the settings name and is not there: the setting, and the file.
+    pub fn missing(&self) -> Vec<(&'static str, PathBuf)> {
+        let set = self.set();
+        let all = [
+            ("policySchema", set.policy_schema),
+            ("eventSchema", set.event_schema),
+            ("macros", set.macros),
+            ("providers", set.providers),
+        ];
+        let named = all
+            .into_iter()
+            .filter_map(|(setting, path)| Some((setting, path?)));
+        named
+            .filter(|(_, path)| !Files::is_file(self, path))
+            .collect()
+    }
+
+    fn named(&self, path: &Path) -> Tested {
+        let settings = self.set();
         let by_tests = match Kind::of(path) {
             Some(Kind::Tests) => self
                 .document(path)
@@ -334,17 +365,17 @@ impl Shelf {
             _ => {}
         }
         let mut broken = Vec::new();
-        let mut find = |path: &Option<PathBuf>| {
+        let mut find = |path: &Option<PathBuf>, kind: Kind| {
             let path = path.as_ref()?;
-            let found = self.document(path);
+            let found = self.named_as(path, kind);
             if found.is_none() {
                 broken.push(path.clone());
             }
             found
         };
-        let action_schema = find(&named.policy_schema);
-        let event_schema = find(&named.event_schema);
-        let macros = find(&named.macros);
+        let action_schema = find(&named.policy_schema, Kind::ActionSchema);
+        let event_schema = find(&named.event_schema, Kind::EventSchema);
+        let macros = find(&named.macros, Kind::Policy);
         let mut service = match (&action_schema, &event_schema) {
             (None, None) => boxed().clone(),
             (actions, events) => {
@@ -441,8 +472,7 @@ impl Shelf {
 }
 
 fn resolved(document: &Document) -> (schema::ActionSchema, bool) {
-    let name = document.path.display().to_string();
-    if schema::json::is_json(&name, &document.text) {
+    if document.is_json() {
         let (tree, unread) = schema::json::read(&document.text);
         let (actions, errors) = schema::resolve(&tree);
         return (actions, !unread.is_empty() || !errors.is_empty());

@@ -343,6 +343,28 @@ fn a_test_run_is_shown_in_the_lenses() {
     editor.stop();
 }
 
+/// A setting that names nothing would leave every rule unchecked, and nobody would know.
+#[test]
+fn a_setting_that_names_no_file_is_said() {
+    let mut editor = Editor::open(json!({}));
+    editor.diagnostics(URI);
+    editor.notify(
+        "workspace/didChangeConfiguration",
+        json!({ "settings": { "dogwood": { "policySchema": "none.cedarschema" } } }),
+    );
+    editor.diagnostics(URI);
+    let said = editor
+        .told
+        .iter()
+        .find(|told| told.method == "window/showMessage")
+        .unwrap();
+    assert_eq!(
+        said.params,
+        json!({ "type": 2, "message": "`policySchema` names /w/none.cedarschema, and there is no such file: rules are not checked." })
+    );
+    editor.stop();
+}
+
 /// Without a folder the tests beside a policy are found all the same, whether it is open or not.
 #[test]
 fn tests_are_found_beside_a_policy_of_no_folder() {

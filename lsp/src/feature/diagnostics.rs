@@ -4,9 +4,11 @@ use crate::document::{Document, Kind};
 use crate::shelf::Setup;
 use crate::snapshot::Snapshot;
 use dogwood_compiler::compile::{self, Options, Source};
-use dogwood_compiler::grammar::diagnostic::{Diagnostic, SourceId};
+use dogwood_compiler::grammar::Span;
+use dogwood_compiler::grammar::diagnostic::{Diagnostic, Severity, SourceId};
 use dogwood_compiler::incremental::Session;
-use dogwood_compiler::suite;
+use dogwood_compiler::project::Files;
+use dogwood_compiler::{providers, suite};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -142,10 +144,42 @@ fn policy(snapshot: &Snapshot, source: Source) -> Findings {
     };
     let mut diagnostics = checked.map_or_else(|all| all, |checked| checked.diagnostics);
     diagnostics.retain(|diagnostic| diagnostic.source == SourceId(0));
+    diagnostics.extend(unchecked(snapshot));
     Findings {
         diagnostics,
         sources,
     }
+}
+
+/// Why rules are not checked: the first error of each schema that is broken, at the start of the policy.
+fn unchecked(snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let setup = &snapshot.setup;
+    let mut found = Vec::new();
+    for path in &setup.broken {
+        let of = |document: &Option<Arc<Document>>| {
+            let document = document.as_deref()?;
+            (document.path == *path).then(|| self::source(document))
+        };
+        let declarations = setup.providers.as_ref();
+        let errors = if let Some(text) = of(&setup.action_schema) {
+            compile::check_action_schema(&text)
+        } else if let Some(text) = of(&setup.event_schema) {
+            event_schema(snapshot, &text).diagnostics
+        } else if let Some(text) = declarations.filter(|text| Path::new(&text.name) == path) {
+            providers::check(text)
+        } else {
+            continue;
+        };
+        let first = errors
+            .iter()
+            .find(|error| error.severity == Severity::Error);
+        if let Some(first) = first {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let message = format!("rules are not checked: in {name}, {}", first.message);
+            found.push(Diagnostic::warning(first.code, Span::default(), message));
+        }
+    }
+    found
 }
 
 fn event_schema(snapshot: &Snapshot, source: &Source) -> Findings {
@@ -196,6 +230,23 @@ fn tests(snapshot: &Snapshot) -> Vec<Diagnostic> {
             ];
         };
         names.extend(super::lens::names(&policy));
+    }
+    let named = [
+        (&header.policy_schema, &tested.policy_schema),
+        (&header.event_schema, &tested.event_schema),
+        (&header.macros, &tested.macros),
+        (&header.providers, &tested.providers),
+    ];
+    for (name, path) in named {
+        if let (Some(name), Some(path)) = (name, path)
+            && !Files::is_file(&snapshot.shelf, path)
+        {
+            let message = format!("there is no file {}", path.display());
+            return vec![
+                Diagnostic::error("test-policy", name.span, message)
+                    .help("the path is relative to the folder of the test file"),
+            ];
+        }
     }
     match suite::read(&test.text, &snapshot.setup.service, &names) {
         Ok(_) => Vec::new(),

@@ -62,6 +62,7 @@ fn statements(document: &Document) -> Vec<Statement<'_>> {
                 .map(Statement::Item)
                 .collect()
         }
+        Kind::ActionSchema if document.is_json() => Vec::new(),
         Kind::ActionSchema => {
             let namespaces = document.action_schema().tree.namespaces.iter();
             let declared = namespaces.flat_map(|namespace| {

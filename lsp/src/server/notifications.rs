@@ -101,6 +101,7 @@ impl Server<'_> {
 
     fn configured(&mut self, params: DidChangeConfigurationParams) {
         self.shelf.settings = settings(&params.settings);
+        self.say_missing();
         self.all_changed();
     }
 }

@@ -4,7 +4,9 @@ use crate::drawing::drawn;
 use crate::workspace::{DEPOT, depot, open, policy};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Severity;
-use dogwood_lsp::feature::{diagnostics, folding, hover, inlay, selection, symbols, tokens};
+use dogwood_lsp::feature::{
+    definition, diagnostics, folding, hover, inlay, selection, symbols, tokens,
+};
 use dogwood_lsp::snapshot::Snapshot;
 
 fn messages(snapshot: &Snapshot) -> String {
@@ -112,6 +114,79 @@ fn diagnostics_of_schemas_and_tests() {
         messages(&events),
         messages(&tests)
     ));
+}
+
+/// A rule that is not checked looks right: the policy says why it is not, and the tests what they lack.
+#[test]
+fn schemas_that_cannot_be_read() {
+    let test = "policy-schema = \"depot.cedarschema\"\nevent-schema = \"depot.dwschema\"\n";
+    let files = |actions, events| {
+        [
+            (
+                "policy.dw",
+                "permit (principal, action, resource) when { true };\n",
+            ),
+            ("depot.cedarschema", actions),
+            ("depot.dwschema", events),
+            ("policy.dwtest.toml", test),
+        ]
+    };
+    let events = "decision event <A>::request { ...inputs(A) }\n";
+    let (actions, _) = open(&files("entity Clerk in [Crw];\n", events));
+    let (kinds, _) = open(&files(DEPOT, "event <A>::request { ...inputs(A) "));
+    let (none, _) = open(&[
+        ("policy.dwtest.toml", test),
+        ("policy.dw", ""),
+        ("depot.cedarschema", DEPOT),
+    ]);
+    insta::assert_snapshot!(format!(
+        "{}\n{}\n{}",
+        messages(&actions),
+        messages(&kinds),
+        messages(&none)
+    ));
+}
+
+/// A schema in Cedar's JSON syntax is a schema like others.
+#[test]
+fn a_schema_in_json() {
+    let schema = r#"{
+  "Depot": {
+    "entityTypes": { "Clerk": {}, "Bay": {} },
+    "actions": {
+      "move": {
+        "appliesTo": {
+          "principalTypes": ["Clerk"],
+          "resourceTypes": ["Bay"],
+          "context": { "type": "Record", "attributes": { "kg": { "type": "Long" } } }
+        }
+      }
+    }
+  }
+}
+"#;
+    let (snapshot, cursors) = open(&[
+        (
+            "policy.dw",
+            "permit (principal is Depot::Cl‸erk, action == Depot::Action::\"mo‸ve\", resource) when { context.k‸g > 3 && context.gk > 3 };\n",
+        ),
+        ("schema.json", schema),
+        ("policy.dwtest.toml", "policy-schema = \"schema.json\"\n"),
+    ]);
+    let mut out = messages(&snapshot);
+    for cursor in cursors {
+        for place in definition::definition(&snapshot, cursor) {
+            let lines = &place.document.lines;
+            let line = lines.line(place.span.start as usize);
+            out.push_str(&format!(
+                "{}:{}: {}\n",
+                place.document.path.display(),
+                line + 1,
+                place.span.text(&place.document.text)
+            ));
+        }
+    }
+    insta::assert_snapshot!(out);
 }
 
 /// Every hover at a cursor, one after the other.

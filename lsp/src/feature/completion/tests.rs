@@ -57,7 +57,7 @@ pub fn complete(snapshot: &Snapshot, offset: usize) -> Vec<Item> {
         (Some(key), None) => values(snapshot, key, quoted, &mut items),
         (None, _) if quoted => {}
         (None, Some(given)) => given.keys(snapshot, &mut items),
-        (None, None) => keys(ahead, text.get(..start).unwrap_or(""), &mut items),
+        (None, None) => keys(text.get(..offset).unwrap_or(""), &mut items),
     }
     items.all
 }
@@ -264,11 +264,12 @@ fn values(snapshot: &Snapshot, key: &str, quoted: bool, items: &mut Items) {
     }
 }
 
-fn keys(line: &str, above: &str, items: &mut Items) {
-    let in_table = line.rfind('{') > line.rfind('}') && line.contains('{');
+fn keys(before: &str, items: &mut Items) {
+    let head = before.rfind("[[");
+    let in_table = !open_tables(before.get(head.unwrap_or(0)..).unwrap_or("")).is_empty();
     let names: &[&str] = if in_table {
         STEP
-    } else if above.contains("[[test]]") {
+    } else if head.is_some() {
         TEST
     } else {
         TOP
