@@ -43,13 +43,17 @@ pub fn item<'t>(item: &'t Item, visit: Visit<'_, 't>) {
                 }
             }
         }
-        Item::Macro(def) => match &def.body {
-            MacroBody::Expr(body) => expr(body, visit),
-            MacroBody::Cond(body) => cond(body, visit),
-            MacroBody::Value(body) => term(body, visit),
-            MacroBody::Broken => {}
-        },
+        Item::Macro(def) => definition(def, visit),
         Item::Broken(_) => {}
+    }
+}
+
+pub fn definition<'t>(def: &'t MacroDef, visit: Visit<'_, 't>) {
+    match &def.body {
+        MacroBody::Expr(body) => expr(body, visit),
+        MacroBody::Cond(body) => cond(body, visit),
+        MacroBody::Value(body) => term(body, visit),
+        MacroBody::Broken => {}
     }
 }
 

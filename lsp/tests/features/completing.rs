@@ -1,6 +1,6 @@
 //! Completion and signatures.
 
-use crate::workspace::{CURSOR, DEPOT, DEPOT_TESTS, depot, open, policy};
+use crate::workspace::{CURSOR, DEPOT, DEPOT_TESTS, PROVIDERS, depot, open, policy};
 use dogwood_compiler::compile::{Options, Source, check};
 use dogwood_compiler::grammar::diagnostic::Severity;
 use dogwood_compiler::schema::box_service;
@@ -64,29 +64,6 @@ fn in_a_condition_and_an_expression() {
         "def temporal mine(?w) { ‸formerly within ‸?w };\npermit (principal, action == Box::Action::\"shell:spawn\", resource) when { ‸ } when temporal { exists (x: String). (‸) };\n"
     )));
 }
-
-const PROVIDERS: &str = r#"{
-  "entityTypes": { "Scan::Level": { "enum": ["LOW", "HIGH"] } },
-  "availableProviders": {
-    "Scan::Crate": {
-      "argumentTypes": [{ "paramType": "string" }],
-      "outputType": { "paramType": "record",
-        "fields": { "level": { "paramType": "entity", "entityType": "Scan::Level" }, "note": { "paramType": "string" } },
-        "required": ["level"] },
-      "implementation": { "kind": "rhai", "script": "fn evaluate(crate) { #{ level: \"LOW\" } }" }
-    },
-    "Scale::Load": {
-      "argumentTypes": [{ "paramType": "long" }, { "paramType": "entity", "entityType": "Scan::Level" }],
-      "outputType": { "paramType": "long" },
-      "availableMethods": {
-        "plus": { "argumentTypes": [{ "paramType": "long" }], "inputType": { "paramType": "long" }, "outputType": { "paramType": "long" } },
-        "words": { "outputType": { "paramType": "set", "items": { "paramType": "string" } } },
-        "named": { "inputType": { "paramType": "string" }, "outputType": { "paramType": "string" } }
-      },
-      "implementation": { "kind": "rhai", "script": "fn evaluate(kg, level) { kg } fn plus(n, more) { n + more } fn words(n) { [] } fn named(s) { s }" }
-    }
-  }
-}"#;
 
 /// A policy of the depot that asks the providers above.
 fn asking(text: &str) -> (Snapshot, Vec<usize>) {
@@ -153,6 +130,21 @@ fn the_fields_that_a_test_gives() {
         ("depot.cedarschema", DEPOT),
         ("policy.dw", ""),
     ])));
+}
+
+/// A rule is seldom whole while it is typed.
+#[test]
+fn in_a_rule_that_is_being_written() {
+    let lines = [
+        "permit (principal, action == Depot::Action::\"move\", ‸",
+        "permit (principal, action == Depot::Action::\"weigh\", resource)\nwhen { context.‸",
+        "permit (principal, action == Depot::Action::\"move\", resource)\nwhen { context.input.speed == ‸",
+        "permit (principal, action == Depot::Action::\"move\", resource)\nwhen { context.input.kg ‸",
+        "permit (principal, action == Depot::Action::\"move\", resource)\nwhen { decimal(\"1.0\").‸",
+        "permit (principal, action == Depot::Action::\"move\", resource)\nwhen temporal { count_within(‸",
+        "@id(\"a\")\n‸",
+    ];
+    insta::assert_snapshot!(lines.map(|line| offered(depot(line))).join("\n"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Random edits: never a panic, and the end is what a fresh reading of the final text gives.
 
-use crate::workspace::{DEPOT, InMemory};
+use crate::workspace::{DEPOT, InMemory, PROVIDERS};
 use dogwood_compiler::grammar::Span;
 use dogwood_lsp::document::{Document, Kind};
 use dogwood_lsp::feature::{
@@ -20,10 +20,22 @@ const STARTS: &[(&str, &str)] = &[
         "policy.dw",
         "@id(\"a\")\npermit (principal, action == Box::Action::\"fs:read\", resource)\nwhen { context.input.path like \"é*\" };\n// é\ndef temporal m(?w, ?e) { formerly within ?w (?e && tp($t)) };\nforbid (principal, action, resource)\nwhen temporal { exists (s: String). (m(1h, Box::Action::\"mcp:call\"::request{ input.server: s })) }\nunless { principal is Box::Agent };\n",
     ),
+    (
+        "asking.dw",
+        "permit (principal, action == Box::Action::\"fs:read\", resource)\nwhen { Scan::Crate(context.input.path).level == Scan::Level::\"LOW\" && Scale::Load(1, Scan::Level::\"HIGH\").plus(3) > 2 };\n",
+    ),
     ("depot.cedarschema", DEPOT),
+    (
+        "json.cedarschema",
+        "{ \"N\": { \"entityTypes\": { \"E\": {} }, \"actions\": { \"a\": { \"appliesTo\": { \"principalTypes\": [\"E\"], \"resourceTypes\": [\"E\"] } } } } }\n",
+    ),
     (
         "box.dwschema",
         "max_window = 7d\ndecision event <A>::request { ...inputs(A), pin who: principalType(A) = principal }\nevent <A>::response { ...outputs(A) }\n",
+    ),
+    (
+        "given.dwtest.toml",
+        "[[test]]\nname = \"a\"\nevents = [\n  { action = \"fs:read\", input = { path = \"/a\", operation = \"exec\" }, expect = \"deny\" },\n]\n",
     ),
     (
         "policy.dwtest.toml",
@@ -86,6 +98,13 @@ const BITS: &[&str] = &[
     "\u{feff}",
     "\t",
     "if true then ",
+    "Scale::Load(",
+    ").",
+    "input = { ",
+    "action = \"mcp:call\"",
+    "namespace N {",
+    "appliesTo { principal: ",
+    "event <B>::x {",
 ];
 
 #[derive(Clone, Debug)]
@@ -145,14 +164,19 @@ fn ask_all(snapshot: &Snapshot, offset: usize) {
 fn shelf(path: &Path, text: &str) -> Shelf {
     let mut disk = InMemory::default();
     disk.0.insert(path.to_path_buf(), text.to_owned());
+    disk.0
+        .insert(PathBuf::from("/w/providers.json"), PROVIDERS.to_owned());
     let mut shelf = Shelf::new(Arc::new(disk));
+    if path.ends_with("asking.dw") {
+        shelf.settings.providers = Some(PathBuf::from("/w/providers.json"));
+    }
     let kind = Kind::of(path).unwrap();
     shelf.open(Document::new(path.to_path_buf(), kind, 1, text.to_owned()));
     shelf
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1200, ..ProptestConfig::default() })]
 
     #[test]
     fn any_edits_end_as_a_fresh_reading(

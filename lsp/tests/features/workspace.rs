@@ -107,3 +107,26 @@ events = [
   { action = "Depot::move", input = { crate = "a" }, expect = "deny", by = "weighed" },
 ]
 "#;
+
+pub const PROVIDERS: &str = r#"{
+  "entityTypes": { "Scan::Level": { "enum": ["LOW", "HIGH"] } },
+  "availableProviders": {
+    "Scan::Crate": {
+      "argumentTypes": [{ "paramType": "string" }],
+      "outputType": { "paramType": "record",
+        "fields": { "level": { "paramType": "entity", "entityType": "Scan::Level" }, "note": { "paramType": "string" } },
+        "required": ["level"] },
+      "implementation": { "kind": "rhai", "script": "fn evaluate(crate) { #{ level: \"LOW\" } }" }
+    },
+    "Scale::Load": {
+      "argumentTypes": [{ "paramType": "long" }, { "paramType": "entity", "entityType": "Scan::Level" }],
+      "outputType": { "paramType": "long" },
+      "availableMethods": {
+        "plus": { "argumentTypes": [{ "paramType": "long" }], "inputType": { "paramType": "long" }, "outputType": { "paramType": "long" } },
+        "words": { "outputType": { "paramType": "set", "items": { "paramType": "string" } } },
+        "named": { "inputType": { "paramType": "string" }, "outputType": { "paramType": "string" } }
+      },
+      "implementation": { "kind": "rhai", "script": "fn evaluate(kg, level) { kg } fn plus(n, more) { n + more } fn words(n) { [] } fn named(s) { s }" }
+    }
+  }
+}"#;

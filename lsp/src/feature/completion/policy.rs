@@ -12,18 +12,46 @@ use crate::cursor::Cursor;
 use crate::feature::words;
 use crate::mark::Root;
 use crate::snapshot::Snapshot;
-use dogwood_compiler::grammar::ast::Rule;
+use dogwood_compiler::grammar::ast::{Item, Rule};
+use dogwood_compiler::grammar::parse_policy;
 
 /// Types a variable of a temporal condition may have beside entities.
 const VARIABLE_TYPES: [&str; 5] = ["Timepoint", "String", "Long", "Bool", "decimal"];
 
 pub fn complete(snapshot: &Snapshot, offset: usize, cursor: &Cursor, items: &mut Items) {
+    let written = snapshot.rule_at(offset).map(|(_, rule)| rule);
+    // A rule that is still being written has at least its head.
+    let begun = match written {
+        Some(_) => None,
+        None => head_before(snapshot.text(), cursor),
+    };
     let here = Here {
         snapshot,
-        rule: snapshot.rule_at(offset).map(|(_, rule)| rule),
+        rule: written.or(begun.as_ref()),
         cursor,
     };
     here.complete(items);
+}
+
+/// The rule that the tokens before the cursor begin: its effect and its head.
+fn head_before(text: &str, cursor: &Cursor) -> Option<Rule> {
+    let mut words = cursor.before.iter();
+    let effect = words.find(|word| matches!(word.text, "permit" | "forbid"))?;
+    let mut depth = 0usize;
+    let close = words.find(|word| {
+        match word.text {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        word.text == ")" && depth == 0
+    })?;
+    let head = text.get(effect.span.start as usize..close.span.end as usize)?;
+    let parsed = parse_policy(&format!("{head};"));
+    parsed.tree.items.into_iter().find_map(|item| match item {
+        Item::Rule(rule) => Some(rule),
+        _ => None,
+    })
 }
 
 struct Here<'a> {
@@ -69,10 +97,7 @@ impl<'a> Here<'a> {
                 }
             }
             "within" => {
-                for window in ["1m", "15m", "1h", "24h"] {
-                    items.word(ItemKind::Value, window, "", None);
-                }
-                self.parameters(items);
+                self.windows(items);
                 return;
             }
             "has" => {
@@ -107,6 +132,10 @@ impl<'a> Here<'a> {
             return self.head(items);
         }
         if self.argument(items) {
+            return;
+        }
+        if self.takes_window() {
+            self.windows(items);
             return;
         }
         if let "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" = cursor.back(1) {

@@ -3,8 +3,11 @@
 use super::Here;
 use crate::feature::completion::{ItemKind, Items, escaped};
 use crate::feature::words;
+use crate::walk::{self, Node};
 use dogwood_compiler::explain::short_name;
-use dogwood_compiler::grammar::ast::MacroKind;
+use dogwood_compiler::grammar::TokenKind;
+use dogwood_compiler::grammar::ast::{CondKind, MacroDef, MacroKind, WindowKind};
+use smol_str::SmolStr;
 
 impl Here<'_> {
     pub(super) fn parameters(&self, items: &mut Items) {
@@ -18,6 +21,55 @@ impl Here<'_> {
             items.word(ItemKind::Variable, name, ty, None);
         }
         self.parameters(items);
+    }
+
+    pub(super) fn windows(&self, items: &mut Items) {
+        for window in ["1m", "15m", "1h", "24h"] {
+            items.word(ItemKind::Value, window, "", None);
+        }
+        self.parameters(items);
+    }
+
+    /// Whether the cursor is where a macro takes a window.
+    pub(super) fn takes_window(&self) -> bool {
+        let Some((name, position)) = self.cursor.call() else {
+            return false;
+        };
+        let directly = self.cursor.inside().is_some_and(|(_, at)| at == name + 1);
+        if !directly || !matches!(self.cursor.back(1), "(" | ",") {
+            return false;
+        }
+        let name = self.cursor.before.get(name).map_or("", |word| word.text);
+        let found = self.snapshot.macro_named(name);
+        let param = found.and_then(|(def, ..)| Some((def, def.params.get(position)?)));
+        param.is_some_and(|(def, param)| windows_of(def).contains(&param.text))
+    }
+
+    /// Whether a whole operand stands before the cursor, so that an operator comes next.
+    fn behind_operand(&self) -> bool {
+        let Some(last) = self.cursor.before.last() else {
+            return false;
+        };
+        match last.kind {
+            TokenKind::String | TokenKind::Number | TokenKind::Parameter | TokenKind::Word => true,
+            TokenKind::Keyword => matches!(
+                last.text,
+                "true" | "false" | "principal" | "action" | "resource" | "context"
+            ),
+            TokenKind::Bracket => matches!(last.text, ")" | "]"),
+            _ => false,
+        }
+    }
+
+    fn operators(&self, items: &mut Items) {
+        if self.cursor.before.iter().any(|word| word.text == "if") {
+            items.keywords(&["then", "else"]);
+        }
+        items.keywords(&["has", "like", "is", "in"]);
+        for operator in ["==", "!=", "<", "<=", ">", ">=", "&&", "||"] {
+            let about = words::operator(operator).map(|about| about.meaning.to_owned());
+            items.word(ItemKind::Keyword, operator, "", about);
+        }
     }
 
     pub(super) fn condition(&self, items: &mut Items) {
@@ -67,10 +119,13 @@ impl Here<'_> {
     }
 
     pub(super) fn expression(&self, items: &mut Items) {
+        if self.behind_operand() {
+            return self.operators(items);
+        }
         for word in ["context", "principal", "action", "resource"] {
             items.word(ItemKind::Variable, word, "", None);
         }
-        items.keywords(&["has", "like", "is", "in", "if", "then", "else"]);
+        items.keywords(&["if"]);
         items.word(ItemKind::Value, "true", "", None);
         items.word(ItemKind::Value, "false", "", None);
         let about = words::keyword("temporal").map(|about| about.meaning.to_owned());
@@ -90,4 +145,20 @@ impl Here<'_> {
         }
         self.parameters(items);
     }
+}
+
+/// The parameters of a macro that stand for windows.
+fn windows_of(def: &MacroDef) -> Vec<SmolStr> {
+    let mut found = Vec::new();
+    walk::definition(def, &mut |node| {
+        if let Node::Cond(cond) = node
+            && let CondKind::Formerly { window, .. }
+            | CondKind::Previous { window, .. }
+            | CondKind::Since { window, .. } = &cond.kind
+            && let WindowKind::Param(name) = &window.kind
+        {
+            found.push(name.text.clone());
+        }
+    });
+    found
 }

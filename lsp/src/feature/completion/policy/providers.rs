@@ -25,7 +25,7 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Here<'a> {
-    fn word(&self, at: usize) -> &'a str {
+    pub(super) fn word(&self, at: usize) -> &'a str {
         self.cursor.before.get(at).map_or("", |word| word.text)
     }
 
@@ -42,7 +42,7 @@ impl<'a> Here<'a> {
     }
 
     /// The parenthesis that the one at `close` closes.
-    fn opening(&self, close: usize) -> Option<usize> {
+    pub(super) fn opening(&self, close: usize) -> Option<usize> {
         let mut depth = 0usize;
         for at in (0..=close).rev() {
             match self.word(at) {

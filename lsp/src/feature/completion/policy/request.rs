@@ -32,6 +32,10 @@ impl Here<'_> {
             self.methods(methods(&[(stage.ty, true)]), items);
             return;
         }
+        if let Some(extension) = self.constructed() {
+            self.methods(methods(&[(Type::Ext(extension), true)]), items);
+            return;
+        }
         let path: Vec<SmolStr> = words.iter().skip(1).map(SmolStr::new).collect();
         let root = words.first().and_then(|word| root(word));
         let names = match root {
@@ -41,6 +45,19 @@ impl Here<'_> {
             None => SET_METHODS,
         };
         self.methods(names, items);
+    }
+
+    /// What the constructor makes that is called before the dot: `decimal("1.0").`.
+    fn constructed(&self) -> Option<Extension> {
+        let close = self.cursor.before.len().checked_sub(2)?;
+        let open = self.opening(close).filter(|open| *open < close)?;
+        match self.word(open.checked_sub(1)?) {
+            "decimal" => Some(Extension::Decimal),
+            "ip" => Some(Extension::IpAddr),
+            "datetime" => Some(Extension::Datetime),
+            "duration" => Some(Extension::Duration),
+            _ => None,
+        }
     }
 
     /// Methods of the language itself.

@@ -28,7 +28,12 @@ impl Here<'_> {
                 let insert = format!("{effect} (principal, action == ${{1}}, resource)$0;");
                 items.snippet(ItemKind::Keyword, effect, "", about, insert);
             }
-            for kind in ["temporal", "cedar"] {
+            let macros: &[&str] = if self.cursor.before.is_empty() {
+                &["temporal", "cedar"]
+            } else {
+                &[]
+            };
+            for kind in macros {
                 let label = format!("def {kind}");
                 let about = words::keyword("def").map(|about| about.meaning.to_owned());
                 let insert = format!("def {kind} ${{1:name}}(${{2:?param}}) {{\n  $0\n}};");
@@ -77,7 +82,10 @@ impl Here<'_> {
         match cursor.back(1) {
             "(" | "," if cursor.open.len() == 1 => {
                 for word in ["principal", "action", "resource"] {
-                    items.word(ItemKind::Variable, word, "", None);
+                    let said = cursor.before.iter().any(|before| before.text == word);
+                    if !said {
+                        items.word(ItemKind::Variable, word, "", None);
+                    }
                 }
             }
             "principal" | "resource" => items.keywords(&["is", "in", "=="]),
