@@ -176,7 +176,7 @@ fn shelf(path: &Path, text: &str) -> Shelf {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn any_edits_end_as_a_fresh_reading(
