@@ -258,14 +258,13 @@ impl Shelf {
 
     /// The test files about a policy.
     pub fn tests_of(&self, policy: &Path) -> Vec<Arc<Document>> {
-        let mut all = BTreeSet::clone(&self.all());
-        // Whether a folder is open or not.
-        all.extend(
-            policy
-                .parent()
-                .into_iter()
-                .flat_map(|folder| self.beside(folder)),
-        );
+        let mut all = self.all();
+        if !all.contains(policy) {
+            // Of no folder that is open.
+            let beside = policy.parent().into_iter();
+            let beside = beside.flat_map(|folder| self.beside(folder));
+            all = Arc::new(all.iter().cloned().chain(beside).collect());
+        }
         let tests = all
             .iter()
             .filter(|path| Kind::of(path) == Some(Kind::Tests));

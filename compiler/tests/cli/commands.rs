@@ -95,7 +95,7 @@ fn fmt_leaves_a_broken_schema_and_other_files_alone() {
     place.file("a.dwtest.toml", "[[test]]\nname='x'\n");
     let answer = place.run(&["fmt", "--write", "a.dwtest.toml"]);
     assert_eq!(answer.status, 2);
-    insta::assert_snapshot!(answer.err, @"a.dwtest.toml cannot be laid out: only policies (.dw), action schemas (.cedarschema) and event schemas (.dwschema) can");
+    insta::assert_snapshot!(answer.err, @"dogwood: error: a.dwtest.toml cannot be laid out: only policies (.dw), action schemas (.cedarschema) and event schemas (.dwschema) can");
 }
 
 #[test]
