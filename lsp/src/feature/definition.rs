@@ -21,18 +21,15 @@ pub fn definition(snapshot: &Snapshot, offset: usize) -> Vec<Place> {
     if let Some(declared) = fields(snapshot, &mark.what, offset) {
         return declared;
     }
-    match &mark.what {
-        What::File(name) => {
-            let folder = snapshot.document.path.parent();
-            let path = folder.map(|folder| folder.join(name.as_str()));
-            let document = path.and_then(|path| snapshot.shelf.document(&path));
-            let first = document.map(|document| Place {
-                document,
-                span: Span::at(0),
-            });
-            return first.into_iter().collect();
-        }
-        _ => {}
+    if let What::File(name) = &mark.what {
+        let folder = snapshot.document.path.parent();
+        let path = folder.map(|folder| folder.join(name.as_str()));
+        let document = path.and_then(|path| snapshot.shelf.document(&path));
+        let first = document.map(|document| Place {
+            document,
+            span: Span::at(0),
+        });
+        return first.into_iter().collect();
     }
     let Some((symbol, _)) = symbol(snapshot, offset) else {
         return Vec::new();
