@@ -132,14 +132,12 @@ impl Shelf {
         self.open.insert(document.path.clone(), Arc::new(document));
     }
 
+    /// Whether another open document takes its macros from here.
     pub fn is_library(&self, path: &Path) -> bool {
-        let memory = self.memory();
-        let mut setups = memory.setups.values();
-        setups.any(|setup| {
-            setup
-                .macros
-                .as_ref()
-                .is_some_and(|macros| macros.path == path)
+        let mut others = self.open.keys().filter(|other| *other != path);
+        others.any(|other| {
+            let macros = &self.setup(other).macros;
+            macros.as_ref().is_some_and(|macros| macros.path == path)
         })
     }
 

@@ -343,6 +343,43 @@ fn a_test_run_is_shown_in_the_lenses() {
     editor.stop();
 }
 
+/// A policy is told about what changes in its library, also between two edits of the library.
+#[test]
+fn an_edit_of_a_library_is_told_to_its_policies() {
+    let policy = "permit (principal, action, resource)\nwhen temporal { recently(1h, Box::Action::\"fs:read\"::response{}) };\n";
+    let library = "def temporal recently(?w, ?e) { formerly within ?w ?e };\n";
+    let files = [
+        ("/w/policy.dw", policy),
+        ("/w/lib.dw", library),
+        ("/w/policy.dwtest.toml", "macros = \"lib.dw\"\n"),
+    ];
+    let (mut editor, _) = Editor::start(json!({}), &files);
+    editor.opened(URI, policy);
+    editor.diagnostics(URI);
+    editor.opened("file:///w/lib.dw", library);
+    editor.diagnostics(URI);
+    for (version, name, code) in [(2, "lately", "unknown-macro"), (3, "recently", "")] {
+        let text = library.replace("recently", name);
+        editor.notify(
+            "textDocument/didChange",
+            json!({
+                "textDocument": { "uri": "file:///w/lib.dw", "version": version },
+                "contentChanges": [{ "text": text }],
+            }),
+        );
+        let told = editor.diagnostics(URI);
+        let codes: Vec<&str> = told["diagnostics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|found| found["code"].as_str())
+            .filter(|code| *code == "unknown-macro")
+            .collect();
+        assert_eq!(codes.join(" "), code, "{told}");
+    }
+    editor.stop();
+}
+
 /// A setting that names nothing would leave every rule unchecked, and nobody would know.
 #[test]
 fn a_setting_that_names_no_file_is_said() {

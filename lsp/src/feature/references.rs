@@ -5,7 +5,7 @@ use crate::builtin;
 use crate::document::{Document, Kind};
 use crate::mark::{Mark, What};
 use crate::shelf::Shelf;
-use crate::snapshot::{Place, Snapshot, macros};
+use crate::snapshot::{Place, Snapshot, macros as macros_in};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::value::EntityUid;
 use smol_str::SmolStr;
@@ -99,29 +99,18 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
         Symbol::Local(_) => {}
         Symbol::Macro(_, None) => documents.push(Arc::clone(builtin::macros())),
         Symbol::Macro(name, Some(home)) => {
-            let library = snapshot.setup.macros.as_ref();
-            if library.is_some_and(|library| library.path == *home)
-                || *home != snapshot.document.path
-            {
-                let of_library = shelf
-                    .all()
-                    .iter()
-                    .filter_map(|path| {
-                        let uses = path == home || {
-                            let setup = shelf.setup(path);
-                            setup
-                                .macros
-                                .as_ref()
-                                .is_some_and(|macros| macros.path == *home)
-                        };
-                        let document = uses.then(|| shelf.document(path)).flatten()?;
-                        let own = document.path != *home
-                            && macros(&document).any(|def| def.name.text == *name);
-                        (!own).then_some(document)
-                    })
-                    .collect::<Vec<_>>();
-                documents.extend(of_library);
-            }
+            // Where this is the library of others, they call it; the macro of a policy is its own.
+            let all = shelf.all();
+            let others = all.iter().filter_map(|path| {
+                let setup = shelf.setup(path);
+                let macros = setup.macros.as_ref();
+                let uses = path == home || macros.is_some_and(|macros| macros.path == *home);
+                let document = uses.then(|| shelf.document(path)).flatten()?;
+                let own = document.path != *home
+                    && macros_in(&document).any(|def| def.name.text == *name);
+                (!own).then_some(document)
+            });
+            documents.extend(others);
         }
         Symbol::Rule(_, policies) => {
             for path in policies {

@@ -52,6 +52,12 @@ impl Server<'_> {
         if !self.shelf.is_open(&path) {
             return;
         }
+        // Asked before the edit, which makes the shelf forget what goes with what.
+        let of_policy = self
+            .shelf
+            .document(&path)
+            .is_some_and(|document| document.kind == Kind::Policy);
+        let only_this = of_policy && !self.shelf.is_library(&path);
         for change in params.content_changes {
             let Some(document) = self.shelf.document(&path) else {
                 return;
@@ -71,11 +77,6 @@ impl Server<'_> {
             };
             self.shelf.replace(edited);
         }
-        let of_policy = self
-            .shelf
-            .document(&path)
-            .is_some_and(|document| document.kind == Kind::Policy);
-        let only_this = of_policy && !self.shelf.is_library(&path);
         self.edited(&path, only_this);
     }
 

@@ -266,6 +266,30 @@ fn references_from_a_schema_beside_an_event_schema() {
     insta::assert_snapshot!(format!("{actions}\n{kinds}"));
 }
 
+/// From the library itself, too.
+#[test]
+fn references_of_a_macro_of_a_library() {
+    let all = |snapshot: &Snapshot, at| references::references(snapshot, at, true);
+    insta::assert_snapshot!(lead(
+        open(&[
+            (
+                "lib.dw",
+                "def temporal rece‸ntly(?w, ?e) { formerly within ?w ?e };\n"
+            ),
+            (
+                "policy.dw",
+                "permit (principal, action, resource) when temporal { recently(1h, Box::Action::\"fs:read\"::response{}) };\n",
+            ),
+            ("policy.dwtest.toml", "macros = \"lib.dw\"\n"),
+            (
+                "other.dw",
+                "def temporal recently(?w, ?e) { formerly within ?w ?e };\n",
+            ),
+        ]),
+        all
+    ));
+}
+
 #[test]
 fn highlights_in_one_rule() {
     let (snapshot, cursors) = policy(
