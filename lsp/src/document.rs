@@ -22,6 +22,8 @@ pub enum Kind {
     ActionSchema,
     EventSchema,
     Tests,
+    /// A file of another language: a place to lead to, and nothing else.
+    Other,
 }
 
 impl Kind {
@@ -43,7 +45,7 @@ impl Kind {
             Kind::Policy => Some(Language::Policy),
             Kind::ActionSchema => Some(Language::ActionSchema),
             Kind::EventSchema => Some(Language::EventSchema),
-            Kind::Tests => None,
+            Kind::Tests | Kind::Other => None,
         }
     }
 

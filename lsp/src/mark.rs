@@ -139,6 +139,7 @@ pub fn marks(document: &Document) -> Vec<Mark> {
         Kind::ActionSchema => schema::actions(&document.action_schema().tree, &mut marks),
         Kind::EventSchema => schema::events(&document.event_schema().tree, &mut marks),
         Kind::Tests => tests::collect(document.tests(), &mut marks),
+        Kind::Other => {}
     }
     let mut all = marks.all;
     all.retain(|mark| !mark.span.is_empty());

@@ -5,6 +5,7 @@
 use crate::builtin;
 use crate::document::{Document, Kind};
 use dogwood_compiler::compile::Source;
+use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use dogwood_compiler::macros::Library;
 use dogwood_compiler::project::{self, Files, Tested};
@@ -61,6 +62,15 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Where the information provider of a name is declared.
+    pub fn provider(&self, name: &str) -> Option<(Arc<Document>, Span)> {
+        let declared = self.service.providers.get(name)?;
+        let source = self.providers.as_ref()?;
+        let (path, text) = (PathBuf::from(&source.name), source.text.clone());
+        let document = Document::new(path, Kind::Other, 0, text);
+        Some((Arc::new(document), declared.span))
+    }
+
     /// The action schema, whether somebody wrote it or it is built in.
     pub fn actions(&self) -> &Arc<Document> {
         self.action_schema.as_ref().unwrap_or(builtin::actions())
@@ -189,6 +199,12 @@ impl Shelf {
         }
         let text = self.read(path)?;
         Some(Arc::new(Document::new(path.to_path_buf(), kind, 0, text)))
+    }
+
+    /// A file of any kind, to lead to.
+    pub fn file(&self, path: &Path) -> Option<Arc<Document>> {
+        let kind = Kind::of(path).unwrap_or(Kind::Other);
+        self.named_as(path, kind)
     }
 
     /// Every document of the workspace, and those beside the open ones.

@@ -113,7 +113,7 @@ pub fn completion(snapshot: &Snapshot, offset: usize) -> Vec<Item> {
         Kind::Policy => policy::complete(snapshot, offset, &cursor, &mut items),
         Kind::ActionSchema => schema::actions(snapshot, &cursor, &mut items),
         Kind::EventSchema => schema::events(&cursor, &mut items),
-        Kind::Tests => {}
+        Kind::Tests | Kind::Other => {}
     }
     items.all
 }

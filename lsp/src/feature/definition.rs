@@ -24,7 +24,7 @@ pub fn definition(snapshot: &Snapshot, offset: usize) -> Vec<Place> {
     if let What::File(name) = &mark.what {
         let folder = snapshot.document.path.parent();
         let path = folder.map(|folder| folder.join(name.as_str()));
-        let document = path.and_then(|path| snapshot.shelf.document(&path));
+        let document = path.and_then(|path| snapshot.shelf.file(&path));
         let first = document.map(|document| Place {
             document,
             span: Span::at(0),

@@ -117,6 +117,7 @@ pub fn diagnostics(snapshot: &Snapshot) -> Findings {
             sources: vec![document.path.clone()],
         },
         Kind::EventSchema => event_schema(snapshot, &source),
+        Kind::Other => Findings::default(),
         Kind::Tests => Findings {
             diagnostics: tests(snapshot),
             sources: vec![document.path.clone()],

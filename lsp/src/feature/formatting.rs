@@ -89,7 +89,7 @@ fn statements(document: &Document) -> Vec<Statement<'_>> {
                 })
                 .collect()
         }
-        Kind::Tests => Vec::new(),
+        Kind::Tests | Kind::Other => Vec::new(),
     }
 }
 
@@ -98,7 +98,7 @@ fn errors(document: &Document) -> &[SyntaxError] {
         Kind::Policy => &document.policy().errors,
         Kind::ActionSchema => &document.action_schema().errors,
         Kind::EventSchema => &document.event_schema().errors,
-        Kind::Tests => &[],
+        Kind::Tests | Kind::Other => &[],
     }
 }
 

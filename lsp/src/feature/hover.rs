@@ -70,6 +70,7 @@ fn fence(kind: Kind) -> &'static str {
         Kind::ActionSchema => "cedarschema",
         Kind::EventSchema => "dwschema",
         Kind::Tests => "toml",
+        Kind::Other => "text",
     }
 }
 

@@ -4,7 +4,7 @@ use super::definition::fields;
 use crate::builtin;
 use crate::document::{Document, Kind};
 use crate::mark::{Mark, What};
-use crate::shelf::Shelf;
+use crate::shelf::{Setup, Shelf};
 use crate::snapshot::{Place, Snapshot, macros as macros_in};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::value::EntityUid;
@@ -25,6 +25,7 @@ pub enum Symbol {
     Action(EntityUid),
     Kind(SmolStr),
     Entity(EntityUid),
+    Provider(SmolStr),
     /// Declared at one of these places.
     Field(SmolStr, Vec<(PathBuf, Span)>),
 }
@@ -54,6 +55,10 @@ fn of(snapshot: &Snapshot, mark: &Mark) -> Option<Symbol> {
         What::Action(uid) => Symbol::Action(uid.clone()),
         What::Entity(uid) => Symbol::Entity(uid.clone()),
         What::ActionId(id) => Symbol::Action(snapshot.action_called(id)?.clone()),
+        What::Provider(name) => {
+            snapshot.setup.provider(name)?;
+            Symbol::Provider(name.clone())
+        }
         What::Attribute(name, _) => {
             let place = (snapshot.document.path.clone(), mark.span);
             Symbol::Field(name.clone(), vec![place])
@@ -95,6 +100,7 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
     let here = Arc::clone(&snapshot.document);
     let shelf = &snapshot.shelf;
     let mut documents: Vec<Arc<Document>> = vec![here];
+    let mut found = Vec::new();
     match symbol {
         Symbol::Local(_) => {}
         Symbol::Macro(_, None) => documents.push(Arc::clone(builtin::macros())),
@@ -111,6 +117,18 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
                 (!own).then_some(document)
             });
             documents.extend(others);
+        }
+        Symbol::Provider(name) => {
+            let declared = snapshot.setup.provider(name);
+            found.extend(declared.map(|(document, span)| Found {
+                place: Place { document, span },
+                defines: true,
+            }));
+            let named = |setup: &Setup| setup.providers.as_ref().map(|from| from.name.clone());
+            let from = named(&snapshot.setup);
+            let all = shelf.all();
+            let asking = all.iter().filter(|path| named(&shelf.setup(path)) == from);
+            documents.extend(asking.filter_map(|path| shelf.document(path)));
         }
         Symbol::Rule(_, policies) => {
             for path in policies {
@@ -144,7 +162,6 @@ pub fn places(snapshot: &Snapshot, symbol: &Symbol) -> Vec<Found> {
     }
     documents.sort_by(|a, b| a.path.cmp(&b.path));
     documents.dedup_by(|a, b| a.path == b.path);
-    let mut found = Vec::new();
     for document in documents {
         if let Symbol::Field(name, declared) = symbol {
             of_field(shelf, &document, name, declared, &mut found);
@@ -214,6 +231,7 @@ pub fn stands_for(what: &What, symbol: &Symbol) -> bool {
         (What::Entity(uid), Symbol::Entity(wanted)) => uid == wanted,
         (What::ActionId(id), Symbol::Action(wanted)) => called(wanted, id),
         (What::Kind { kind, .. }, Symbol::Kind(wanted)) => kind == wanted,
+        (What::Provider(name), Symbol::Provider(wanted)) => name == wanted,
         _ => false,
     }
 }

@@ -76,6 +76,7 @@ pub fn symbols(document: &Document) -> Vec<Symbol> {
                 .collect()
         }
         Kind::Tests => tests(document.tests()),
+        Kind::Other => Vec::new(),
     }
 }
 

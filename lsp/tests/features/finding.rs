@@ -1,7 +1,7 @@
 //! Definitions, references, highlights, names changed.
 
 use crate::drawing::{drawn, places};
-use crate::workspace::{DEPOT, DEPOT_TESTS, depot, open, policy};
+use crate::workspace::{DEPOT, DEPOT_TESTS, PROVIDERS, depot, open, policy};
 use dogwood_compiler::grammar::Span;
 use dogwood_lsp::builtin;
 use dogwood_lsp::feature::{action, definition, diagnostics, highlight, references, rename};
@@ -288,6 +288,27 @@ fn references_of_a_macro_of_a_library() {
         ]),
         all
     ));
+}
+
+#[test]
+fn information_providers() {
+    let policy = "permit (principal, action, resource) when { Scan::Cr‸ate(\"a\").level == Scan::Crate(\"b\").level };\n";
+    let test = "providers = \"prov‸iders.json\"\n";
+    let all = |snapshot: &Snapshot, at| references::references(snapshot, at, true);
+    let from_policy = lead(
+        open(&[
+            ("policy.dw", policy),
+            ("providers.json", PROVIDERS),
+            ("policy.dwtest.toml", &test.replace('‸', "")),
+        ]),
+        all,
+    );
+    let from_test = lines_led_to(open(&[
+        ("policy.dwtest.toml", test),
+        ("policy.dw", ""),
+        ("providers.json", PROVIDERS),
+    ]));
+    insta::assert_snapshot!(format!("{from_policy}\n{from_test}"));
 }
 
 #[test]
