@@ -1,6 +1,7 @@
 //! The life of a connection: one thread, one message after the other.
 
 mod capabilities;
+mod commands;
 mod notifications;
 mod requests;
 
@@ -361,7 +362,7 @@ impl<'c> Server<'c> {
                 runs,
                 request,
             } => {
-                self.respond(request, requests::test_summary(&runs));
+                self.respond(request, commands::test_summary(&runs));
                 if self.revision_of(&path) != revision {
                     return;
                 }

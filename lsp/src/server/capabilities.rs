@@ -1,6 +1,6 @@
 //! What the server says it can do.
 
-use super::requests::{EXPLAIN, TEST};
+use super::commands::{EXPLAIN, TEST};
 use crate::feature::tokens::{MODIFIERS, TYPES};
 use crate::text::Encoding;
 use lsp_types::*;

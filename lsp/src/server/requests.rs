@@ -1,9 +1,10 @@
 //! What an editor asks: each request is read, answered by a feature, and put in the protocol's words.
 
 use super::Server;
+use super::commands::{SOURCE, TEST};
 use crate::builtin;
 use crate::document::Kind;
-use crate::feature::lens::{Slow, TestRun};
+use crate::feature::lens::Slow;
 use crate::feature::rename::Changes;
 use crate::feature::{
     action, completion, definition, folding, formatting, highlight, hover, inlay, lens, references,
@@ -12,20 +13,12 @@ use crate::feature::{
 use crate::snapshot::{Place, Snapshot};
 use crate::uri;
 use crate::wire::{Wire, action_kind, address, markdown, symbol_kind};
-use crate::worker::Job;
-use dogwood_compiler::explain::explain;
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Edit;
 use lsp_server::{ErrorCode, Message, Request as Asked, RequestId, Response};
 use lsp_types::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashMap;
-use std::path::PathBuf;
-
-pub const TEST: &str = "dogwood.test";
-pub const EXPLAIN: &str = "dogwood.explain";
-/// The text of what is built in.
-pub const SOURCE: &str = "dogwood/source";
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -138,7 +131,7 @@ impl Server<'_> {
         }
     }
 
-    fn fail(&self, id: RequestId, code: ErrorCode, said: String) {
+    pub(super) fn fail(&self, id: RequestId, code: ErrorCode, said: String) {
         self.send(Message::Response(Response::new_err(id, code as i32, said)));
     }
 
@@ -498,62 +491,11 @@ impl Server<'_> {
         )
     }
 
-    fn source(&mut self, asked: Asked) {
-        let params: Result<TextDocumentIdentifier, _> = serde_json::from_value(asked.params);
-        match params {
-            Err(error) => self.fail(asked.id, ErrorCode::InvalidParams, error.to_string()),
-            Ok(params) => match builtin::document(&uri::path(&params.uri.0)) {
-                Some(document) => self.respond(asked.id, json!(document.text)),
-                None => {
-                    let said = format!("nothing built in has the address {}", params.uri.0);
-                    self.fail(asked.id, ErrorCode::InvalidParams, said);
-                }
-            },
-        }
-    }
-
     /// Places that the editor can open.
     fn opened_by_editor(&self, places: Vec<Place>) -> Vec<Place> {
         let mut places = places;
         places.retain(|place| self.opens_builtin || !builtin::is(&place.document.path));
         places
-    }
-
-    /// Commands take the address of a document, and what to look at in it.
-    fn command(&mut self, asked: Asked) {
-        let params: ExecuteCommandParams = match serde_json::from_value(asked.params) {
-            Ok(params) => params,
-            Err(error) => {
-                return self.fail(asked.id, ErrorCode::InvalidParams, error.to_string());
-            }
-        };
-        let arguments = params.arguments.unwrap_or_default();
-        let address = arguments.first().and_then(Value::as_str).unwrap_or("");
-        let path: PathBuf = uri::path(address);
-        let Some(snapshot) = self.snapshot(&path) else {
-            let said = format!("`{}` needs the address of a document", params.command);
-            return self.fail(asked.id, ErrorCode::InvalidParams, said);
-        };
-        match params.command.as_str() {
-            TEST => {
-                let only = arguments.get(1).and_then(Value::as_str).map(str::to_owned);
-                self.worker.ask(Job::Tests {
-                    revision: self.revision_of(&path),
-                    snapshot: Box::new(snapshot),
-                    only,
-                    request: asked.id,
-                });
-            }
-            EXPLAIN => {
-                let line = arguments.get(1).and_then(Value::as_u64);
-                let text = explained(&snapshot, line);
-                self.respond(asked.id, json!(text));
-            }
-            other => {
-                let said = format!("there is no command `{other}`");
-                self.fail(asked.id, ErrorCode::InvalidParams, said);
-            }
-        }
     }
 }
 
@@ -566,60 +508,4 @@ fn workspace_edit(wire: Wire, changes: &Changes) -> WorkspaceEdit {
         changes: Some(by_document.collect()),
         ..WorkspaceEdit::default()
     }
-}
-
-/// The rules in plain English, as `dogwood explain` has them; of one line only the rule there.
-fn explained(snapshot: &Snapshot, line: Option<u64>) -> String {
-    let document = &snapshot.document;
-    let name = document
-        .path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let mut out = String::new();
-    for (number, rule) in snapshot.rules().enumerate() {
-        let first = document.lines.line(rule.span.start as usize);
-        let last = document.lines.line(rule.span.end as usize);
-        let there = |line: u64| usize::try_from(line).is_ok_and(|at| (first..=last).contains(&at));
-        if line.is_some_and(|line| !there(line)) {
-            continue;
-        }
-        let Some(expanded) = snapshot.expanded(rule) else {
-            continue;
-        };
-        let place = format!("{name}:{}", first + 1);
-        let explanation = explain(&expanded, number, place, &snapshot.setup.service);
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        out.push_str(&explanation.to_string());
-    }
-    out
-}
-
-/// The answer to [`TEST`].
-pub(super) fn test_summary(runs: &[TestRun]) -> Value {
-    let all: usize = runs.iter().map(|run| run.outcomes.len()).sum();
-    let failed: usize = runs.iter().map(TestRun::failed).sum();
-    let failures: Vec<Value> = runs
-        .iter()
-        .flat_map(|run| {
-            let outcomes = run.outcomes.iter().filter_map(|outcome| {
-                let failure = outcome.failure.as_ref()?;
-                Some(json!({
-                    "file": uri::of(&run.path),
-                    "test": outcome.name,
-                    "at": failure.at,
-                    "message": failure.mismatch.to_string(),
-                    "why": failure.why,
-                }))
-            });
-            let problem = run
-                .problem
-                .iter()
-                .map(|problem| json!({ "file": uri::of(&run.path), "message": problem }));
-            outcomes.chain(problem).collect::<Vec<_>>()
-        })
-        .collect();
-    json!({ "tests": all, "passed": all - failed, "failed": failed, "failures": failures })
 }
