@@ -111,8 +111,8 @@ pub fn completion(snapshot: &Snapshot, offset: usize) -> Vec<Item> {
     };
     match document.kind {
         Kind::Policy => policy::complete(snapshot, offset, &cursor, &mut items),
-        Kind::ActionSchema => schema::actions(snapshot, &cursor, &mut items),
-        Kind::EventSchema => schema::events(&cursor, &mut items),
+        Kind::ActionSchema => schema::actions(snapshot, offset, &cursor, &mut items),
+        Kind::EventSchema => schema::events(snapshot, &cursor, &mut items),
         Kind::Tests | Kind::Other => {}
     }
     items.all

@@ -148,6 +148,31 @@ fn in_a_rule_that_is_being_written() {
 }
 
 #[test]
+fn names_in_action_schemas() {
+    insta::assert_snapshot!(offered(open(&[(
+        "a.cedarschema",
+        r#"namespace Crew {
+  entity Clerk;
+  type Badge = String;
+  action "any";
+}
+namespace Depot {
+  entity Bay ‸in [‸] = { ‸name: ‸Crew::Badge };
+  entity Mode enum [‸];
+  type Kilo = Long;
+  action "all", "some" ‸;
+  action "move" in ‸["all", ‸] appliesTo {
+    principal: ‸[‸],
+    context: ‸{},
+    ‸
+  };
+  ‸
+}
+"#
+    )])));
+}
+
+#[test]
 fn nothing_in_a_comment() {
     let (snapshot, cursors) = policy("// context.‸\n");
     assert!(completion(&snapshot, cursors[0]).is_empty());
