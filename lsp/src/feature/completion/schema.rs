@@ -3,7 +3,7 @@
 use super::{ItemKind, Items};
 use crate::cursor::Cursor;
 use crate::feature::words;
-use crate::snapshot::{Snapshot, contains};
+use crate::snapshot::Snapshot;
 use dogwood_compiler::grammar::TokenKind;
 use dogwood_compiler::grammar::ast::Name;
 use dogwood_compiler::grammar::ast::action_schema::{ActionSchemaFile, DeclKind, Namespace};
@@ -87,7 +87,8 @@ impl Here<'_> {
     fn namespaces(&self) -> impl Iterator<Item = (&Namespace, Option<SmolStr>, bool)> {
         self.tree.namespaces.iter().map(|namespace| {
             let name = namespace.name.as_ref().map(Name::text);
-            let here = name.is_none() || contains(namespace.span, self.offset);
+            let span = namespace.span.range();
+            let here = name.is_none() || span.start < self.offset && self.offset < span.end;
             (namespace, name, here)
         })
     }
