@@ -247,6 +247,9 @@ fn brackets_that_do_not_match_are_left_alone() {
     for text in ["entity A = {;", "}", "namespace N {", "type T = [};"] {
         assert_eq!(lay_out_schema(text, Language::ActionSchema), None, "{text}");
     }
+    // Deeper than any schema that is read, and no deeper than the stack.
+    let nested = format!("type T = {}{};", "{a:".repeat(599), "}".repeat(599));
+    assert!(lay_out_schema(&nested, Language::ActionSchema).is_some());
     let deep = "{a:".repeat(100_000);
     assert_eq!(
         lay_out_schema(&format!("type T = {deep}"), Language::ActionSchema),
