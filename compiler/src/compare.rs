@@ -8,12 +8,10 @@
 //! Equal normal forms mean the same. Unequal ones may still; then the search finds nothing, and says how far it
 //! looked.
 
-mod normal;
 mod pairs;
 mod search;
 mod vocabulary;
 
-pub use normal::normal;
 pub use pairs::{Pair, PairKind, pairs};
 pub(crate) use search::slim;
 pub use search::{Bounds, Difference, Search, search};

@@ -2,12 +2,12 @@
 
 use crate::check::{self, Finding};
 use crate::lint::{self, Subject};
-use crate::macros::{CallSite, Expanded, Library, MacroError, expand_rule};
+use crate::macros::{CallSite, Expanded, Library, MacroError, expand_builtins, expand_rule};
 use crate::providers::{self, Export, ExportClash};
 use crate::schema::{self, SchemaError, Service, box_service, default_events};
 use crate::value::EntityUid;
 use dogwood_grammar::ast::action_schema::ActionSchemaFile;
-use dogwood_grammar::ast::{Item, PolicyFile, Rule};
+use dogwood_grammar::ast::{Item, MacroDef, PolicyFile, Rule};
 use dogwood_grammar::diagnostic::{Diagnostic, Edit, Severity, SourceId};
 use dogwood_grammar::{
     Parsed, Span, SyntaxError, parse_action_schema, parse_event_schema, parse_policy,
@@ -38,6 +38,16 @@ pub struct Checked {
     pub rules: Vec<CheckedRule>,
     /// Warnings, in source order.
     pub diagnostics: Vec<Diagnostic>,
+    /// The macros, other than built-in ones, that a rule calls; in the order of their first calls.
+    pub macros: Vec<CalledMacro>,
+}
+
+/// A macro that a rule calls.
+#[derive(Clone, Debug)]
+pub struct CalledMacro {
+    pub def: MacroDef,
+    /// The text that declares it.
+    pub source: SourceId,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +55,8 @@ pub struct CheckedRule {
     /// Macros written out: no `Param`, `Fresh` or `Call` is left in temporal parts. Fresh names are
     /// plain ones with a `$` in them.
     pub rule: Rule,
+    /// To read aloud: the macros its author declared are still called by name.
+    pub by_name: Rule,
     pub source: SourceId,
     /// Position among all rules, from 0; the identity of the rule in verdicts.
     pub index: usize,
@@ -214,6 +226,7 @@ fn run(
         }
     };
     let mut rules = Vec::new();
+    let mut macros: Vec<CalledMacro> = Vec::new();
     // Of each rule its calls, and the text it is in.
     let mut origins: Vec<(Vec<CallSite>, usize)> = Vec::new();
     let texts: Vec<Cow<str>> = policies
@@ -237,7 +250,27 @@ fn run(
             for finding in findings {
                 found.add(about_call(finding.diagnostic(text), &calls), id);
             }
+            let declared = calls
+                .iter()
+                .filter_map(|call| library.declared(&call.name));
+            for def in declared {
+                let own = |item: &Item| matches!(item, Item::Macro(own) if own.name == def.name);
+                let source = if parsed.tree.items.iter().any(own) {
+                    id
+                } else {
+                    source_id(policies.len())
+                };
+                let known =
+                    |found: &CalledMacro| found.source == source && found.def.name == def.name;
+                if !macros.iter().any(known) {
+                    macros.push(CalledMacro {
+                        def: def.clone(),
+                        source,
+                    });
+                }
+            }
             rules.push(CheckedRule {
+                by_name: expand_builtins(written, &library).unwrap_or_else(|| rule.clone()),
                 rule,
                 source: id,
                 index: rules.len(),
@@ -262,7 +295,11 @@ fn run(
     }
     lint::silence(&mut found.all, &rules);
     let diagnostics = found.finish()?;
-    Ok(Checked { rules, diagnostics })
+    Ok(Checked {
+        rules,
+        diagnostics,
+        macros,
+    })
 }
 
 fn source_id(at: usize) -> SourceId {

@@ -1,8 +1,8 @@
 //! Rules in plain English.
 //!
-//! In: a checked rule, its macros expanded, and the schemas. Out: one or two sentences a person can read
-//! aloud, the same for two spellings of one rule as far as their trees agree. Nothing is left out: what
-//! has no wording is shown as code.
+//! In: a checked rule and the schemas. Out: one or two sentences a person can read aloud, made from the normal
+//! form of the rule, so that two spellings of one rule read the same. Macros that were left as calls are told
+//! by their names. Nothing is left out: what has no wording is shown as code.
 
 mod cause;
 mod cedar;
@@ -11,6 +11,7 @@ pub(crate) mod code;
 pub mod cost;
 mod describe;
 pub mod graph;
+mod macros;
 mod noun;
 mod pattern;
 mod permits;
@@ -21,10 +22,12 @@ mod witness;
 pub(crate) mod words;
 
 use crate::grammar::ast::*;
+use crate::normal;
 use crate::schema::Service;
 pub use cause::{Cause, Change, cause, changes};
 use claim::Group;
 pub use describe::describe;
+pub use macros::{MacroExplanation, explain_macro};
 use scene::Scene;
 use serde::Serialize;
 use smol_str::SmolStr;
@@ -49,7 +52,7 @@ pub struct Explanation {
     pub description: Option<String>,
 }
 
-/// Explains a rule whose macros are expanded. `place` says where it stands.
+/// Explains a rule. `place` says where it stands.
 pub fn explain(
     rule: &Rule,
     number: usize,
@@ -119,43 +122,25 @@ impl Speech<'_> {
 
 /// What one rule says, sentence by sentence.
 pub fn sentences(rule: &Rule, service: &Service) -> Vec<String> {
+    let rule = &normal::form(rule);
     let speech = Speech::new(rule, service);
-    let mut whens = Vec::new();
-    let mut happened = Vec::new();
-    let mut unless = Vec::new();
+    let (mut whens, mut happened, mut unless) = (Vec::new(), Vec::new(), Vec::new());
     let mut looks_back = false;
     for clause in &rule.clauses {
-        let mut holds = clause.kind == ClauseKind::When;
-        match &clause.body {
-            ClauseBody::Expr(guard) => {
-                let mut expr = guard;
+        let said = match &clause.body {
+            ClauseBody::Expr(expr) => {
                 looks_back |= has_temporal(expr);
-                // `when { !x }` reads better as "unless x".
-                while let ExprKind::Not(inner) = &expr.kind {
-                    holds = !holds;
-                    expr = inner;
-                }
-                let said = speech.expr(expr, true);
-                if holds {
-                    whens.push(said)
-                } else {
-                    unless.push(said)
-                }
+                speech.expr(expr, true)
             }
             ClauseBody::Temporal(temporal) => {
                 looks_back = true;
-                let mut cond = &temporal.body;
-                while let CondKind::Not(inner) = &cond.kind {
-                    holds = !holds;
-                    cond = inner;
-                }
-                let said = speech.cond(cond, true, &mut Scene::default());
-                if holds {
-                    happened.push(said)
-                } else {
-                    unless.push(said)
-                }
+                speech.cond(&temporal.body, true, &mut Scene::default())
             }
+        };
+        match (clause.kind, &clause.body) {
+            (ClauseKind::Unless, _) => unless.push(said),
+            (_, ClauseBody::Temporal(_)) => happened.push(said),
+            (_, ClauseBody::Expr(_)) => whens.push(said),
         }
     }
     happened.retain(|said| *said != Group::All(Vec::new()));
@@ -282,6 +267,16 @@ impl<'a> Speech<'a> {
         }
         speech.facts = facts;
         speech
+    }
+
+    /// Without knowing which rule it is about.
+    fn anywhere(service: &'a Service) -> Speech<'a> {
+        Speech {
+            service,
+            actions: Vec::new(),
+            decision_kinds: BTreeSet::new(),
+            facts: Vec::new(),
+        }
     }
 
     fn scope(&self, scope: &Scope) -> String {

@@ -24,6 +24,7 @@ pub mod macros;
 pub mod mcp_schema;
 pub mod monitor;
 mod nearest;
+pub mod normal;
 pub mod project;
 pub mod providers;
 pub mod schema;

@@ -15,8 +15,9 @@ mod define;
 mod error;
 mod expand;
 
+pub(crate) use define::is_constructor;
 pub use error::{MacroError, MacroProblem, Place};
-pub use expand::{CallSite, Expanded, MAX_EXPANSION, expand_rule};
+pub use expand::{CallSite, Expanded, MAX_EXPANSION, expand_builtins, expand_rule};
 
 use dogwood_grammar::ast::{Item, MacroBody, MacroDef, PolicyFile};
 use smol_str::SmolStr;
@@ -42,12 +43,19 @@ struct Definition {
     def: MacroDef,
     /// Nothing is wrong with it. A call of a faulty one is not an error of its own.
     sound: bool,
+    /// One of the macros that need no declaration.
+    builtin: bool,
 }
 
 impl Library {
     /// The built-in library.
     pub fn builtin() -> Library {
-        Library::define(&dogwood_grammar::parse_policy(BUILTIN_MACROS).tree).0
+        let file = dogwood_grammar::parse_policy(BUILTIN_MACROS).tree;
+        let mut library = Library::define(&file).0;
+        for definition in library.macros.values_mut() {
+            definition.builtin = true;
+        }
+        library
     }
 
     /// The macros a file declares, and what is wrong with them. Rules are passed over.
@@ -74,6 +82,7 @@ impl Library {
             let definition = Definition {
                 def: def.clone(),
                 sound: errors.len() == before && !broken,
+                builtin: false,
             };
             library.macros.insert(def.name.text.clone(), definition);
         }
@@ -91,6 +100,12 @@ impl Library {
     /// The names of all macros, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &SmolStr> {
         self.macros.keys()
+    }
+
+    /// The definition of a macro that its author gave a name.
+    pub fn declared(&self, name: &str) -> Option<&MacroDef> {
+        let definition = self.get(name).filter(|found| !found.builtin)?;
+        Some(&definition.def)
     }
 
     fn get(&self, name: &str) -> Option<&Definition> {

@@ -55,6 +55,7 @@ impl CheckParse {
                     texts: vec![source],
                     diagnostics,
                     rules: None,
+                    macros: Vec::new(),
                 };
                 set.print_verdict(self.format, 0, false)?;
                 return Ok(Outcome::Rejected);
@@ -78,6 +79,7 @@ impl CheckParse {
                     texts: vec![declarations],
                     diagnostics,
                     rules: None,
+                    macros: Vec::new(),
                 };
                 set.print_verdict(self.format, 0, false)?;
                 return Ok(Outcome::Rejected);

@@ -11,9 +11,12 @@ use dogwood_compiler::compile::{CheckedRule, Source};
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
 use dogwood_compiler::explain::graph::Graph;
-use dogwood_compiler::explain::{NamedRule, cost, explain};
+use dogwood_compiler::explain::{
+    Explanation, MacroExplanation, NamedRule, cost, explain, explain_macro,
+};
 use dogwood_compiler::grammar::print::print_rule;
 use serde_json::json;
+use std::fmt::Write;
 use std::path::PathBuf;
 use verdict::Verdict;
 
@@ -47,7 +50,7 @@ pub struct Explain {
     #[arg(long, requires = "trace", conflicts_with_all = ["at", "last_deny", "format"])]
     html: bool,
 
-    /// Show each rule with its macros written out.
+    /// Say what the macros of a rule stand for in place of their names, and show the rule so written out.
     #[arg(long, conflicts_with = "trace")]
     expand: bool,
 
@@ -106,9 +109,22 @@ impl Explain {
     }
 
     fn rules(&self, set: &Set, rules: &[CheckedRule]) -> Result<Outcome, Failure> {
-        let explained: Vec<_> = rules
+        let explained: Vec<Explanation> = rules
             .iter()
-            .map(|rule| explain(&rule.rule, rule.index, set.place(rule), &set.service))
+            .map(|rule| {
+                let told = if self.expand {
+                    &rule.rule
+                } else {
+                    &rule.by_name
+                };
+                explain(told, rule.index, set.place(rule), &set.service)
+            })
+            .collect();
+        let macros: Vec<MacroExplanation> = set
+            .macros
+            .iter()
+            .filter(|_| !self.expand)
+            .map(|called| explain_macro(&called.def, set.place_of_macro(called), &set.service))
             .collect();
         match self.format {
             Shape::Human => {
@@ -125,19 +141,27 @@ impl Explain {
                         part
                     })
                     .collect();
+                parts.extend(macros.iter().map(|said| printable(&said.to_string()).into_owned()));
                 let any_permit = explained.iter().any(|rule| rule.effect == "permit");
                 parts.push(closing(explained.is_empty(), any_permit).to_owned());
                 print(&parts.join("\n"))?;
             }
             Shape::Json => {
-                let mut said = json!({ "schema": set.schema.text(), "rules": explained });
+                let mut said = json!({
+                    "schema": set.schema.text(),
+                    "rules": explained,
+                    "macros": macros,
+                });
                 if self.expand {
                     let written = rules.iter().map(|rule| print_rule(&rule.rule));
                     said["expanded"] = written.collect::<Vec<_>>().into();
                 }
                 print_json(&said)?;
             }
-            Shape::Markdown => print(&verdict::rules_markdown(set, rules, self.expand))?,
+            Shape::Markdown => {
+                let written = if self.expand { rules } else { &[] };
+                print(&rules_markdown(&explained, &macros, written))?;
+            }
         }
         Ok(Outcome::Accepted)
     }
@@ -205,6 +229,37 @@ impl Explain {
 
 fn names(named: Vec<NamedRule>) -> Vec<String> {
     named.into_iter().map(|rule| rule.name).collect()
+}
+
+/// The rules of a set as Markdown; those written out, too, if they are given.
+fn rules_markdown(
+    rules: &[Explanation],
+    macros: &[MacroExplanation],
+    written: &[CheckedRule],
+) -> String {
+    let mut out = String::from("# What the rules say\n");
+    for (at, said) in rules.iter().enumerate() {
+        let name = said.id.as_ref().unwrap_or(&said.place);
+        _ = writeln!(out, "\n## {name}\n\n{}", said.sentences.join(" "));
+        if let Some(description) = &said.description {
+            _ = writeln!(out, "\n> {}", description.replace('\n', "\n> "));
+        }
+        _ = writeln!(out, "\n*Rule {}, {}*", said.rule, said.place);
+        if let Some(rule) = written.get(at) {
+            let written = print_rule(&rule.rule);
+            _ = writeln!(out, "\n```\n{}\n```", written.trim_end());
+        }
+    }
+    if !macros.is_empty() {
+        out.push_str("\n## Macros\n");
+    }
+    for said in macros {
+        _ = writeln!(out, "\n`{}` ({}): {}", said.name, said.place, said.sentence);
+    }
+    let any_permit = rules.iter().any(|rule| rule.effect == "permit");
+    out.push('\n');
+    out.push_str(closing(rules.is_empty(), any_permit));
+    out
 }
 
 /// What holds beside the rules.

@@ -3,10 +3,11 @@
 use super::{
     Failure, Findings, Format, Outcome, PolicyArgs, counted, input, print, print_json, remark,
 };
-use dogwood_compiler::compile::{self, Checked, CheckedRule, Options, Source};
+use dogwood_compiler::compile::{self, CalledMacro, Checked, CheckedRule, Options, Source};
 use dogwood_compiler::diagnostic::{printable, tally};
 use dogwood_compiler::explain::NamedRule;
-use dogwood_compiler::grammar::diagnostic::Diagnostic;
+use dogwood_compiler::grammar::Span;
+use dogwood_compiler::grammar::diagnostic::{Diagnostic, SourceId};
 use dogwood_compiler::monitor::Policy;
 use dogwood_compiler::schema::{Service, box_service};
 use serde_json::{Value, json};
@@ -45,6 +46,8 @@ pub struct Set {
     pub diagnostics: Vec<Diagnostic>,
     /// Nothing where there are errors.
     pub rules: Option<Vec<CheckedRule>>,
+    /// What the rules call by name.
+    pub macros: Vec<CalledMacro>,
 }
 
 impl Set {
@@ -120,6 +123,7 @@ impl Set {
                     texts: schema_texts,
                     diagnostics,
                     rules: None,
+                    macros: Vec::new(),
                 });
             }
         };
@@ -141,6 +145,7 @@ impl Set {
                         texts: vec![declarations],
                         diagnostics,
                         rules: None,
+                        macros: Vec::new(),
                     });
                 }
             }
@@ -156,6 +161,7 @@ impl Set {
                     texts,
                     diagnostics,
                     rules: Some(checked.rules),
+                    macros: checked.macros,
                 }
             }
             Err(diagnostics) => Set {
@@ -164,6 +170,7 @@ impl Set {
                 texts,
                 diagnostics,
                 rules: None,
+                macros: Vec::new(),
             },
         })
     }
@@ -174,12 +181,21 @@ impl Set {
 
     /// `policy.dw:12`, where a rule begins.
     pub fn place(&self, rule: &CheckedRule) -> String {
-        let Some(source) = self.texts.get(usize::from(rule.source.0)) else {
+        self.line(rule.source, rule.rule.span)
+    }
+
+    /// `policy.dw:12`, where a macro is declared.
+    pub fn place_of_macro(&self, called: &CalledMacro) -> String {
+        self.line(called.source, called.def.span)
+    }
+
+    fn line(&self, source: SourceId, span: Span) -> String {
+        let Some(source) = self.texts.get(usize::from(source.0)) else {
             return String::new();
         };
         let before = source
             .text
-            .get(..rule.rule.span.start as usize)
+            .get(..span.start as usize)
             .unwrap_or(&source.text);
         format!("{}:{}", source.name, 1 + before.matches('\n').count())
     }

@@ -1,7 +1,7 @@
 //! Which rule of the old version became which of the new one.
 
-use super::normal::normal;
 use crate::explain::NamedRule;
+use crate::normal;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Pair {
 /// sides of one effect is taken for a changed one. In the order of the new version; removed rules last.
 pub fn pairs(old: &[NamedRule], new: &[NamedRule]) -> Vec<Pair> {
     let forms = |rules: &[NamedRule]| -> Vec<String> {
-        rules.iter().map(|rule| normal(&rule.rule)).collect()
+        rules.iter().map(|rule| normal::text(&rule.rule)).collect()
     };
     let (old_forms, new_forms) = (forms(old), forms(new));
     let mut partner: BTreeMap<usize, usize> = BTreeMap::new();

@@ -29,11 +29,32 @@ impl Speech<'_> {
             _ => self.atom(expr, holds).map_or_else(
                 || {
                     let verb = if holds { "holds" } else { "does not hold" };
-                    Group::claim(format!("`{}`", code::expr(expr)), verb)
+                    match &expr.kind {
+                        ExprKind::Call { name, args } => self
+                            .called(name, args)
+                            .map(|(name, with)| Group::claim(name, format!("{verb}{with}"))),
+                        _ => None,
+                    }
+                    .unwrap_or_else(|| Group::claim(format!("`{}`", code::expr(expr)), verb))
                 },
                 Group::Claim,
             ),
         }
+    }
+
+    /// What the expression says, if it is a condition by its shape.
+    pub(super) fn truth(&self, expr: &Expr) -> Option<Group> {
+        let combined = matches!(
+            expr.kind,
+            ExprKind::Bool(_)
+                | ExprKind::And(_)
+                | ExprKind::Or(_)
+                | ExprKind::Not(_)
+                | ExprKind::If { .. }
+        );
+        let judged = combined
+            || (!matches!(expr.kind, ExprKind::Attr { .. }) && self.atom(expr, true).is_some());
+        judged.then(|| self.expr(expr, true))
     }
 
     /// A claim without parts. Nothing where no wording is known.
@@ -200,7 +221,7 @@ impl Speech<'_> {
     }
 
     /// The value an expression stands for.
-    fn noun(&self, expr: &Expr) -> String {
+    pub(super) fn noun(&self, expr: &Expr) -> String {
         if let Some(path) = context_path(expr) {
             if path.is_empty() {
                 return "the context".to_owned();
@@ -213,6 +234,7 @@ impl Speech<'_> {
             ExprKind::Str(text) => code::string(text),
             ExprKind::Entity(uid) => self.entity(uid),
             ExprKind::Var(var) => format!("the {}", code::var(*var)),
+            ExprKind::Slot(name) => format!("`?{}`", name.text),
             ExprKind::Set(items) if !items.is_empty() => {
                 let items: Vec<String> = items.iter().map(|item| self.noun(item)).collect();
                 words::list(&items, "and")
@@ -231,7 +253,10 @@ impl Speech<'_> {
                         },
                     ],
                 ) => text.to_string(),
-                _ => format!("`{}`", code::expr(expr)),
+                _ => match self.called(name, args) {
+                    Some((name, with)) => format!("{name}{with}"),
+                    None => format!("`{}`", code::expr(expr)),
+                },
             },
             ExprKind::Sum { first, rest }
                 if rest.iter().all(|(_, part)| is_simple(part)) && is_simple(first) =>

@@ -137,7 +137,7 @@ impl Speech<'_> {
             }
             TermKind::Var(var) => {
                 let Some(known) = scene.find_mut(&var.name) else {
-                    return format!("{field} `{}`", var.name);
+                    return format!("{field} `{}`", super::temporal::name(var));
                 };
                 match &known.meaning {
                     Meaning::New { demands } => {

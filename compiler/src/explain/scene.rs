@@ -208,7 +208,12 @@ fn mentions(cond: &Cond, name: &SmolStr, asserted: bool) -> bool {
         CondKind::Tp(var) => var.name == *name,
         CondKind::Compare { left, right, .. } => of(left) || of(right),
         CondKind::Match(matcher) => matcher.fields().any(|field| of(&field.term)),
-        CondKind::Call(_) | CondKind::Param { .. } | CondKind::Error => false,
+        CondKind::Call(call) => call.args.iter().any(|arg| match arg {
+            CallArg::Window(_) => false,
+            CallArg::Cond(cond) => inside(cond),
+            CallArg::Term(term) => of(term),
+        }),
+        CondKind::Param { .. } | CondKind::Error => false,
     }
 }
 

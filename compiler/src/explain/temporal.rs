@@ -41,7 +41,8 @@ impl Speech<'_> {
                 };
                 Group::claim(format!("`{}`", var.name), format!("{is} {moment}"))
             }
-            CondKind::Call(_) | CondKind::Param { .. } | CondKind::Error => as_code(cond, holds),
+            CondKind::Call(call) => self.call(call, holds, scene),
+            CondKind::Param { .. } | CondKind::Error => as_code(cond, holds),
         }
     }
 
@@ -115,9 +116,10 @@ impl Speech<'_> {
         scene: &mut Scene<'t>,
     ) -> Group {
         let this = if scene.then { "it" } else { "this one" };
-        let age = window
-            .seconds()
-            .map_or_else(|| "the window".to_owned(), words::span);
+        let age = match window.seconds() {
+            Some(seconds) => words::span(seconds),
+            None => unknown(window),
+        };
         let depth = scene.vars.len();
         let noun = self.noun_of(body, scene);
         scene.vars.truncate(depth);
@@ -266,8 +268,9 @@ impl Speech<'_> {
                 }
                 Some(Meaning::Field(field)) => format!("that {field}"),
                 Some(Meaning::Now) => "this moment".to_owned(),
-                _ => format!("`{}`", var.name),
+                _ => format!("`{}`", name(var)),
             },
+            TermKind::Call(call) => self.call_value(call, scene),
             TermKind::Aggregate(aggregate) => self.aggregate(aggregate, scene),
             TermKind::Sum { first, rest } => {
                 let mut out = self.term(first, scene);
@@ -285,7 +288,7 @@ impl Speech<'_> {
                 let parts: Vec<String> = parts.iter().map(|part| self.term(part, scene)).collect();
                 parts.join(" times ")
             }
-            TermKind::Array(_) | TermKind::Call(_) | TermKind::Error => {
+            TermKind::Array(_) | TermKind::Error => {
                 format!("`{}`", code::term(term))
             }
         }
@@ -338,12 +341,7 @@ impl Speech<'_> {
             return None;
         };
         let mut noun = self.noun_of(body, scene)?;
-        let seconds = window.seconds()?;
-        let then = if scene.then {
-            format!("the {} up to then", words::length(seconds))
-        } else {
-            words::last(seconds)
-        };
+        let then = in_the_last(window, scene.then);
         let own = match noun.own {
             _ if scene.then || noun.earlier => "",
             Own::Yes => ", this one included,",
@@ -369,7 +367,7 @@ impl Speech<'_> {
         noun.with.retain(|with| !looked_at.contains(with));
         let said = match &aggregate.op {
             AggregateOp::Count if each_event => {
-                format!("the number of {} in {then}{own}", noun.many())
+                format!("the number of {} {then}{own}", noun.many())
             }
             AggregateOp::Count => {
                 let fields: Option<Vec<String>> = aggregate
@@ -383,7 +381,7 @@ impl Speech<'_> {
                     _ => format!("different combinations of {}", words::list(&fields, "and")),
                 };
                 format!(
-                    "the number of {values} among the {} in {then}{own}",
+                    "the number of {values} among the {} {then}{own}",
                     noun.many()
                 )
             }
@@ -391,15 +389,31 @@ impl Speech<'_> {
                 let field = field_of(&summed.name)?;
                 let many = noun.many();
                 if each_event {
-                    format!("the sum of {field} over the {many} in {then}{own}")
+                    format!("the sum of {field} over the {many} {then}{own}")
                 } else {
                     format!(
-                        "the sum of the different {field} values among the {many} in {then}{own}"
+                        "the sum of the different {field} values among the {many} {then}{own}"
                     )
                 }
             }
         };
         Some(said)
+    }
+}
+
+/// A window that only a call of the macro says.
+fn unknown(window: &Window) -> String {
+    match &window.kind {
+        WindowKind::Param(name) => format!("`?{}`", name.text),
+        _ => "window".to_owned(),
+    }
+}
+
+/// A variable as it is written.
+pub(super) fn name(var: &VarRef) -> String {
+    match var.sigil {
+        Sigil::Param => format!("?{}", var.name),
+        Sigil::Plain | Sigil::Fresh => var.name.to_string(),
     }
 }
 
@@ -415,7 +429,8 @@ fn in_the_last(window: &Window, then: bool) -> String {
     match window.seconds() {
         Some(seconds) if then => format!("in the {} up to then", words::length(seconds)),
         Some(seconds) => format!("in {}", words::last(seconds)),
-        None => "in the window".to_owned(),
+        None if then => format!("in the {} up to then", unknown(window)),
+        None => format!("in the last {}", unknown(window)),
     }
 }
 

@@ -108,8 +108,8 @@ unless temporal {
 "#;
     insta::assert_snapshot!(shown(text), @r#"
     rule 0: git_verbs (policy.dw:3)
-      Permits `shell:spawn` when `program_path` is "/usr/bin/git", and `arg1` is one of "status",
-      "diff", "add", "commit" or "push".
+      Permits `shell:spawn` when `program_path` is "/usr/bin/git", and `arg1` is one of "add",
+      "commit", "diff", "push" or "status".
 
     rule 1: run_checks (policy.dw:10)
       Permits `shell:spawn` when `program_path` is "/usr/bin/make" and `arg1` is "check".
@@ -123,8 +123,8 @@ unless temporal {
 
     rule 3 (policy.dw:27)
       Permits every action unless in the last 45 minutes there was a `shell:spawn` response with
-      `output.status` 0, and no `fs:write` response with a `path` other than "/dev/null" and
-      `operation` `write_content` has come since.
+      `output.status` 0, and no `fs:write` response with `operation` `write_content` and a `path`
+      other than "/dev/null" has come since.
     "#);
 }
 
@@ -243,7 +243,7 @@ when temporal {
       `output.status` 0, and no `shell:spawn` response of `git add …` has come since.
 
     rule 1: call-cap (policy.dw:12)
-      Forbids `mcp:call` when `method` is "tools/call" and `server` is "aws", and the number of
+      Forbids `mcp:call` when `server` is "aws" and `method` is "tools/call", and the number of
       `mcp:call` requests with `server` "aws" and `method` "tools/call" in the last hour, this one
       included, is at least 60.
     "#);
@@ -275,7 +275,7 @@ fn scopes() {
     (action in Depot::Action::"Any")
         Permits every action in `Depot::Any`.
     (action in [Box::Action::"fs:read", Box::Action::"fs:write", Box::Action::"fs:move"])
-        Permits `fs:read`, `fs:write` and `fs:move`.
+        Permits `fs:move`, `fs:read` and `fs:write`.
     (principal == Depot::Clerk::"ann", action, resource)
         Permits every action by `Depot::Clerk::"ann"`.
     (principal in Depot::Crew::"day", resource is Depot::Bay)
@@ -327,11 +327,11 @@ fn cedar_guards() {
         r#"!temporal { formerly within 1h Box::Action::"fs:read"::response{} } || context.n == 1"#,
     ]), @r#"
     context.input.n > 3 && context.input.n <= 10
-        when `n` is more than 3 and at most 10.
+        when `n` is at least 4 and at most 10.
     3 < context.input.n
-        when `n` is more than 3.
+        when `n` is at least 4.
     context.input.a == "x" || context.input.a == "y"
-        when `a` is "x" or "y".
+        when `a` is one of "x" or "y".
     context.input.a == "x" && (context.input.b == 1 || context.input.c == 2)
         when `a` is "x", and either `b` is 1 or `c` is 2.
     (context.input.a == 1 && context.input.b == 2) || (context.input.c == 3 && (context.input.d == 4 || context.input.e == 5))
@@ -343,7 +343,7 @@ fn cedar_guards() {
     context.input has a.b && context.input.a.b like "*x*"
         when `a.b` contains "x".
     !(context.input has arg1)
-        unless `arg1` is given.
+        when `arg1` is not given.
     context.input has arg1 && !(context.input.arg1 like "*.txt")
         when `arg1` is given and does not end in ".txt".
     context.input.path like "/a*b*"
@@ -353,7 +353,7 @@ fn cedar_guards() {
     ["a", "b"].contains(context.input.arg1)
         when `arg1` is one of "a" or "b".
     !["a", "b"].contains(context.input.arg1)
-        unless `arg1` is one of "a" or "b".
+        when `arg1` is not one of "a" or "b".
     ["a"].contains(context.input.arg1)
         when `arg1` is "a".
     context.input.credential_reads.contains("~/.aws")
@@ -365,15 +365,15 @@ fn cedar_guards() {
     context.input.intercepted
         when `intercepted` is true.
     !context.input.intercepted && context.input.port == 443
-        when `intercepted` is false and `port` is 443.
+        when `port` is 443 and `intercepted` is false.
     principal is Depot::Clerk && principal in Depot::Crew::"day"
         when the principal is a `Depot::Clerk` and in `Depot::Crew::"day"`.
     principal has rank && principal.rank < 3
-        when the principal has `rank` and the principal's `rank` is less than 3.
+        when the principal has `rank` and the principal's `rank` is at most 2.
     action == Box::Action::"fs:read" || action in [Box::Action::"fs:write", Box::Action::"fs:move"]
-        when the action is `fs:read`, or one of `fs:write` or `fs:move`.
+        when the action is `fs:read`, or one of `fs:move` or `fs:write`.
     ip("10.0.0.1").isInRange(ip("10.0.0.0/8")) && context.addr.isLoopback()
-        when 10.0.0.1 is in the range 10.0.0.0/8 and `addr` is a loopback address.
+        when `addr` is a loopback address and 10.0.0.1 is in the range 10.0.0.0/8.
     context.input.tare.lessThan(decimal("1.5"))
         when `tare` is less than 1.5.
     context.input.a + 1 > context.input.b * 2
@@ -381,11 +381,11 @@ fn cedar_guards() {
     if context.input.a == 1 then context.input.b == 2 else context.input.c == 3
         when (if `a` is 1, then `b` is 2; if not, `c` is 3).
     if context.input.a then true else false
-        when (if `a` is true, then always; if not, never).
+        when `a` is true.
     principal.hasTag("x") && principal.getTag("x") == "y"
         when the principal has the tag "x" and the tag "x" of the principal is "y".
     Risk::score(context.input.path) > 5
-        when `Risk::score(context.input.path)` is more than 5.
+        when `Risk::score(context.input.path)` is at least 6.
     context.when > datetime("2026-01-01")
         when `when` is more than 2026-01-01.
     true
@@ -397,9 +397,9 @@ fn cedar_guards() {
     context["odd name"] == {a: 1, "b c": [2, 3]}
         when `odd name` is `{ a: 1, "b c": [2, 3] }`.
     context.n > 3 && temporal { formerly within 1h Box::Action::"fs:read"::response{} }
-        when `n` is more than 3, and in the last hour there was an `fs:read` response.
+        when `n` is at least 4, and in the last hour there was an `fs:read` response.
     !temporal { formerly within 1h Box::Action::"fs:read"::response{} } || context.n == 1
-        when in the last hour there was no `fs:read` response, or `n` is 1.
+        when `n` is 1, or in the last hour there was no `fs:read` response.
     "#);
 }
 
@@ -488,19 +488,19 @@ fn temporal_conditions() {
     exists (c: String). (c == context.input.crate && formerly within 1h Q{input.crate: c})
         when in the last hour there was a `weigh` request with the same `crate` as this request.
     exists (t: Timepoint). (tp(t) && context.input.kg != 5 && M{})
-        when this request's `kg` is given and is not 5, and this event is a `move` request.
+        when this event is a `move` request, and this request's `kg` is given and is not 5.
     exists (t: Timepoint). (tp(t) && exists (u: Timepoint). (formerly within 10s (M{input.crate: context.input.crate} && tp(u)) && u != t))
         when in the last 10 seconds there was an earlier `move` request with the same `crate` as this request.
     exists (c: String). (formerly within 1h Q{ input.crate: c } && formerly within 1h B{} && M{ input.crate: c })
-        when in the last hour there was a `weigh` request with a `crate`, in the last hour there was a `beep` request, and this event is a `move` request with the same `crate`.
+        when this event is a `move` request with a `crate`, in the last hour there was a `beep` request, and in the last hour there was a `weigh` request with the same `crate`.
     !(exists (c: String). (formerly within 1h Q{ input.crate: c } && M{ input.crate: c }))
-        unless in the last hour there was a `weigh` request with a `crate`, and this event is a `move` request with the same `crate`.
+        unless this event is a `move` request with a `crate`, and in the last hour there was a `weigh` request with the same `crate`.
     exists (c: String). (M{ input.crate: c } && exists (c: String). (formerly within 1h Q{ input.crate: c }))
         when this event is a `move` request with a `crate`, and in the last hour there was a `weigh` request with a `crate`.
     exists (p: Depot::Clerk). (M{ callerPrincipal: p } && formerly within 1h Q{ callerPrincipal: p })
         when this event is a `move` request with a `callerPrincipal`, and in the last hour there was a `weigh` request with the same `callerPrincipal`.
     exists (a: Long). exists (b: Long). (M{ input.kg: a } && formerly within 1h Q{ input.kg: b } && a < b)
-        when this event is a `move` request with a `kg` (`a`), in the last hour there was a `weigh` request with a `kg` (`b`), and `a` is less than `b`.
+        when this event is a `move` request with a `kg` (`x`), in the last hour there was a `weigh` request with a `kg` (`y`), and `x` is less than `y`.
     exists (k: Long). (M{ input.kg: k, input.other: k })
         when this event is a `move` request with a `kg` and `other` equal to that `kg`.
     exists (k: Long). (k == context.input.kg)
@@ -508,9 +508,9 @@ fn temporal_conditions() {
     !(exists (k: Long). (k == context.input.kg))
         unless this request's `kg` is given.
     exists (k: Long). (k == context.input.kg && M{})
-        when this request's `kg` is given and this event is a `move` request.
+        when this event is a `move` request and this request's `kg` is given.
     exists (k: Long). (k == context.input.kg && !(formerly within 1h Q{ input.kg: k }))
-        when this request's `kg` is given, and in the last hour there was no `weigh` request with the same `kg` as this request.
+        when in the last hour there was no `weigh` request with the same `kg` as this request, and this request's `kg` is given.
     exists (k: Long). (k == 3)
         Permits `move`.
     formerly within 1h Q{ input.ok: true, input.tare: decimal("1.5") }
@@ -542,25 +542,25 @@ fn aggregates() {
     (count for (c: String), (k: Long). where formerly within 1m M{ input.crate: c, input.kg: k }) <= 1
         when the number of different combinations of `crate` and `kg` among the `move` requests in the last minute, this one included if it is one, is at most 1.
     (sum k for (k: Long), (t: Timepoint). where formerly within 1h (Q{ input.kg: k } && k > 3 && tp(t))) <= 5
-        when the sum of `kg` over the `weigh` requests with a `kg` of more than 3 in the last hour is at most 5.
+        when the sum of `kg` over the `weigh` requests with a `kg` of at least 4 in the last hour is at most 5.
     (sum k for (k: Long). where formerly within 1h M{ input.kg: k }) <= 5
         when the sum of the different `kg` values among the `move` requests in the last hour, this one included if it is one, is at most 5.
     (sum k for (k: Long), (t: Timepoint). where formerly within 1h (Q{ input.kg: k } && tp(t))) <= 5
         when the sum of `kg` over the `weigh` requests in the last hour is at most 5.
     exists (n: Long). ((count for (t: Timepoint). where formerly within 1h (Q{} && tp(t))) == n && n < 2)
-        when the number of `weigh` requests in the last hour is less than 2.
+        when the number of `weigh` requests in the last hour is at most 1.
     !(exists (n: Long). ((count for (t: Timepoint). where formerly within 1h (Q{} && tp(t))) == n && n < 2))
-        unless the number of `weigh` requests in the last hour is less than 2.
+        when the number of `weigh` requests in the last hour is at least 2.
     exists (n: Long). ((count for (t: Timepoint). where formerly within 1h (Q{} && tp(t))) == n && n > 2 && n < 9)
-        when the number of `weigh` requests in the last hour is more than 2 and less than 9.
+        when the number of `weigh` requests in the last hour is at least 3 and at most 8.
     exists (c: String). (formerly within 1h Q{ input.crate: c } && 2 <= (count for (t: Timepoint). where formerly within 1h (Q{ input.crate: c } && tp(t))))
         when in the last hour there was a `weigh` request with a `crate`, and the number of `weigh` requests with the same `crate` in the last hour is at least 2.
     (sum k for (k: Long), (t: Timepoint). where (k == context.input.kg && tp(t))) == 4
-        when the sum of `k` over all `k` and `t` for which `k == context.input.kg && tp(t)` is 4.
+        when the sum of `y` over all `x` and `y` for which `tp(x) && y == context.input.kg` is 4.
     (count for (t: Timepoint). where formerly within 1h (Q{} && tp(t))) > (count for (t: Timepoint). where formerly within 1h (B{} && tp(t)))
-        when the number of `weigh` requests in the last hour is more than the number of `beep` requests in the last hour.
+        when the number of `beep` requests in the last hour is less than the number of `weigh` requests in the last hour.
     formerly within 1h (Q{} && (count for (t: Timepoint). where formerly within 1m (B{} && tp(t))) > 1)
-        when at some moment in the last hour, the event was a `weigh` request and the number of `beep` requests in the minute up to then was more than 1.
+        when at some moment in the last hour, the event was a `weigh` request and the number of `beep` requests in the minute up to then was at least 2.
     ");
 }
 

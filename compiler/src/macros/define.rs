@@ -47,7 +47,7 @@ pub(super) fn check(def: &MacroDef, errors: &mut Vec<MacroError>) {
 }
 
 /// Functions of the expression language that are not macros.
-pub(super) fn is_constructor(name: &str) -> bool {
+pub(crate) fn is_constructor(name: &str) -> bool {
     matches!(name, "decimal" | "datetime" | "duration" | "ip")
 }
 

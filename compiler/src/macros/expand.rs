@@ -38,8 +38,20 @@ pub struct CallSite {
 }
 
 pub fn expand_rule(rule: &Rule, library: &Library) -> Expanded {
+    expand(rule, library, false)
+}
+
+/// The rule with only the calls of built-in macros written out: the names that its author chose stay. Nothing
+/// where a name cannot stay, since another macro needs to see what it stands for.
+pub fn expand_builtins(rule: &Rule, library: &Library) -> Option<Rule> {
+    let expanded = expand(rule, library, true);
+    expanded.errors.is_empty().then_some(expanded.rule)
+}
+
+fn expand(rule: &Rule, library: &Library, keeps_names: bool) -> Expanded {
     let mut expander = Expander {
         library,
+        keeps_names,
         errors: Vec::new(),
         seen: HashSet::new(),
         built: 0,
@@ -67,6 +79,8 @@ pub fn expand_rule(rule: &Rule, library: &Library) -> Expanded {
 
 struct Expander<'a> {
     library: &'a Library,
+    /// Calls of macros that are not built in are left as they are.
+    keeps_names: bool,
     errors: Vec<MacroError>,
     /// What has been said, and where: a parameter may be used many times.
     seen: HashSet<(Span, Discriminant<MacroProblem>)>,

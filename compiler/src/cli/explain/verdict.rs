@@ -1,7 +1,6 @@
 //! Why one event of a trace was decided so: what decided, on which events it rests, and what would turn it.
 
 use super::super::Failure;
-use super::super::policy::Set;
 use super::super::replay::{Line, error};
 use dogwood_compiler::compile::CheckedRule;
 use dogwood_compiler::diagnostic::printable;
@@ -242,29 +241,4 @@ fn shown(value: &Value) -> String {
         Value::Array(_) => "a set".to_owned(),
         Value::Object(_) => "a record".to_owned(),
     }
-}
-
-/// The rules of a set as Markdown.
-pub fn rules_markdown(set: &Set, rules: &[CheckedRule], expansion: bool) -> String {
-    let mut out = String::from("# What the rules say\n");
-    for rule in rules {
-        let said = dogwood_compiler::explain::explain(
-            &rule.rule,
-            rule.index,
-            set.place(rule),
-            &set.service,
-        );
-        let name = said.id.clone().unwrap_or_else(|| said.place.clone());
-        _ = writeln!(out, "\n## {name}\n\n{}", said.sentences.join(" "));
-        if let Some(description) = &said.description {
-            _ = writeln!(out, "\n> {description}");
-        }
-        _ = writeln!(out, "\n*Rule {}, {}*", said.rule, said.place);
-        if expansion {
-            let written = dogwood_compiler::grammar::print::print_rule(&rule.rule);
-            _ = writeln!(out, "\n```\n{}\n```", written.trim_end());
-        }
-    }
-    out.push_str("\nWhatever no rule permits is denied, and a rule that forbids beats every rule that permits.\n");
-    out
 }

@@ -171,15 +171,20 @@ impl<'a> Expander<'a> {
     }
 
     pub(super) fn cond_call(&mut self, call: &MacroCall, frame: In) -> Cond {
+        let span = place(call.span, frame);
         let wrong = Cond {
             kind: CondKind::Error,
-            span: place(call.span, frame),
+            span,
             depth: 1,
         };
         let Some(definition) = self.temporal_macro(call) else {
             return wrong;
         };
         match &definition.def.body {
+            MacroBody::Cond(_) if self.keeps_names && !definition.builtin => {
+                let kind = CondKind::Call(self.kept_call(call, frame));
+                self.cond_node(kind, span)
+            }
             MacroBody::Cond(body) => {
                 let inner = self.call_frame(call, definition, frame);
                 self.cond(body, Some(&inner))
@@ -192,6 +197,24 @@ impl<'a> Expander<'a> {
                 wrong
             }
             MacroBody::Expr(_) | MacroBody::Broken => wrong,
+        }
+    }
+
+    /// A call that stays one, its arguments written out.
+    pub(super) fn kept_call(&mut self, call: &MacroCall, frame: In) -> MacroCall {
+        let mut args = Vec::new();
+        for given in &call.args {
+            args.push(match self.argument(given, frame).value {
+                Value::Window(window) => CallArg::Window(window),
+                Value::Cond(cond) => CallArg::Cond(cond),
+                Value::Term(term) => CallArg::Term(term),
+                Value::Expr(_) | Value::Wrong => given.clone(),
+            });
+        }
+        MacroCall {
+            name: ident_at(&call.name, frame),
+            args,
+            span: place(call.span, frame),
         }
     }
 

@@ -211,6 +211,11 @@ impl Expander<'_> {
         let MacroBody::Expr(body) = &definition.def.body else {
             return wrong;
         };
+        if self.keeps_names && !definition.builtin {
+            let args = expanded.into_iter().map(|(value, _)| value).collect();
+            let name = name_at(name, frame);
+            return self.expr_node(ExprKind::Call { name, args }, span);
+        }
         let args = expanded.into_iter().map(|(value, size)| Argument {
             span: value.span,
             value: Value::Expr(value),

@@ -227,6 +227,10 @@ impl Expander<'_> {
             return wrong;
         };
         match &definition.def.body {
+            MacroBody::Value(_) if self.keeps_names && !definition.builtin => {
+                let kind = TermKind::Call(self.kept_call(call, frame));
+                self.term_node(kind, span)
+            }
             MacroBody::Value(body) => {
                 let inner = self.call_frame(call, definition, frame);
                 self.term(body, Some(&inner))

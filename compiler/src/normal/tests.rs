@@ -1,0 +1,592 @@
+use super::*;
+use crate::explain::sentences;
+use crate::grammar::ast::Item;
+use crate::grammar::parse_policy;
+use crate::macros::{Library, expand_rule};
+use crate::schema::box_service;
+use proptest::prelude::*;
+
+fn rule(text: &str) -> Rule {
+    let parsed = parse_policy(text);
+    assert_eq!(parsed.errors, [], "{text}");
+    match parsed.tree.items.into_iter().next() {
+        Some(Item::Rule(rule)) => expand_rule(&rule, &Library::builtin()).rule,
+        other => panic!("no rule: {other:?}"),
+    }
+}
+
+fn of(source: &str) -> String {
+    text(&rule(source))
+}
+
+fn said(source: &str) -> String {
+    sentences(&rule(source), &box_service()).join(" ")
+}
+
+#[test]
+fn spelling_goes() {
+    let one = r#"
+        @id("a") // comment
+        forbid (principal, action == B::Action::"x", resource)
+        unless { !(context.a == 1 && (context["b"] == 2 && context has c)) }
+        unless temporal { exists (u: String). formerly within 15m B::Action::"y"::k{ b: 1, a: u } };"#;
+    let other = r#"
+        forbid (action == B::Action::"x", principal, resource)
+        when { context.a == 1 && context.b == 2 && context has "c" }
+        when temporal { !(exists (v: String). formerly within 900s B::Action::"y"::k{ a: v }{ b: 1 }) };"#;
+    assert_eq!(of(one), of(other));
+}
+
+#[test]
+fn each_kind_of_spelling() {
+    let guards = [
+        ("a == 1 && b == 2", "b == 2 && a == 1"),
+        ("a != 1", "!(a == 1)"),
+        ("a > b", "b < a"),
+        ("a > 3", "a >= 4"),
+        ("a < 10", "!(a >= 10)"),
+        ("a == 1 && b == 2", "if a == 1 then b == 2 else false"),
+        ("a == 1 || b == 2", "if a == 1 then true else b == 2"),
+        (
+            "a == 1 && b == 2 && c == 3",
+            "if a == 1 then (if b == 2 then c == 3 else false) else false",
+        ),
+        (
+            "if a == 1 then b == 2 else c == 3",
+            "if !(a == 1) then c == 3 else b == 2",
+        ),
+        ("!(a == 1 && b == 2)", "a != 1 || b != 2"),
+        ("a == 1 && b == 2", "((a == 1) && !(!((b == 2))))"),
+        ("flag", "flag == true"),
+        ("!flag", "flag == false"),
+        (r#"a == "x" || a == "y""#, r#"["y", "x", "x"].contains(a)"#),
+        (r#"a != "x" && a != "y""#, r#"!["x", "y"].contains(a)"#),
+        (r#"["x"].contains(a)"#, r#""x" == a"#),
+        ("a == 1 && a == 1", "a == 1 && true"),
+        ("false", "a == 1 && false"),
+        ("a == {x: 1, y: 2}", "a == {y: 2, x: 1}"),
+    ];
+    let full = |guard: &str| {
+        let mut guard = guard.to_owned();
+        for field in ["a", "b", "c", "flag"] {
+            for before in ["", "(", "!"] {
+                for after in [" ", ")", ""] {
+                    let (from, to) = (
+                        format!(" {before}{field}{after} "),
+                        format!(" {before}context.{field}{after} "),
+                    );
+                    guard = format!(" {guard} ").replace(&from, &to);
+                }
+            }
+            guard = guard
+                .replace(&format!("({field})"), &format!("(context.{field})"))
+                .replace(&format!("({field} "), &format!("(context.{field} "));
+        }
+        format!("forbid (principal, action, resource) when {{ {guard} }};")
+    };
+    for (one, other) in guards {
+        assert_eq!(of(&full(one)), of(&full(other)), "{one} | {other}");
+    }
+    let clauses = [
+        ("when { context.a == 1 && context.b == 2 }", "when { context.b == 2 } when { context.a == 1 }"),
+        ("unless { context.a == 1 }", "when { context.a != 1 }"),
+        (
+            r#"when temporal { formerly within 1h B::Action::"y"::k{ a: 1 } && !(previous within 5s B::Action::"y"::k{}) }"#,
+            r#"unless temporal { previous within 5s B::Action::"y"::k{} } when temporal { formerly within 60m B::Action::"y"::k{ a: 1 } }"#,
+        ),
+        (
+            r#"when temporal { exists (p: String). exists (q: Long). (B::Action::"y"::k{ a: p, b: q } && q > 3) }"#,
+            r#"when temporal { exists (n: Long). (exists (m: String). (4 <= n && B::Action::"y"::k{ b: n, a: m })) }"#,
+        ),
+        (
+            r#"when temporal { !(exists (n: Long). (B::Action::"y"::k{ a: n } && !(n == 3))) }"#,
+            r#"unless temporal { exists (k: Long). (3 != k && B::Action::"y"::k{ a: k }) }"#,
+        ),
+        (
+            r#"when { temporal { formerly within 1d B::Action::"y"::k{ b: 2, a: 1 } } && context.a == 1 }"#,
+            r#"when { context.a == 1 } when temporal { formerly within 24h B::Action::"y"::k{ a: 1 }{ b: 2 } }"#,
+        ),
+        (
+            r#"when temporal { (count for (t: Timepoint), (c: String). where formerly within 1h (B::Action::"y"::k{ a: c } && tp(t))) > 2 }"#,
+            r#"when temporal { 3 <= (count for (s: String), (u: Timepoint). where formerly within 60m (tp(u) && B::Action::"y"::k{ a: s })) }"#,
+        ),
+    ];
+    for (one, other) in clauses {
+        let full = |clauses: &str| format!("forbid (principal, action, resource) {clauses};");
+        assert_eq!(of(&full(one)), of(&full(other)), "{one} | {other}");
+    }
+    assert_eq!(
+        of(r#"permit (principal, action in [A::Action::"x", A::Action::"y"], resource);"#),
+        of(r#"permit (resource, action in [A::Action::"y", A::Action::"x", A::Action::"y"], principal);"#),
+    );
+}
+
+#[test]
+fn meaning_stays() {
+    let base = r#"forbid (principal, action, resource) when temporal { formerly within 15m B::Action::"y"::k{ a: 1 } };"#;
+    for other in [
+        r#"permit (principal, action, resource) when temporal { formerly within 15m B::Action::"y"::k{ a: 1 } };"#,
+        r#"forbid (principal, action, resource) unless temporal { formerly within 15m B::Action::"y"::k{ a: 1 } };"#,
+        r#"forbid (principal, action, resource) when temporal { formerly within 16m B::Action::"y"::k{ a: 1 } };"#,
+        r#"forbid (principal, action, resource) when temporal { previous within 15m B::Action::"y"::k{ a: 1 } };"#,
+        r#"forbid (principal, action, resource) when temporal { formerly within 15m B::Action::"y"::k{ a: 2 } };"#,
+        r#"forbid (principal == B::U::"a", action, resource) when temporal { formerly within 15m B::Action::"y"::k{ a: 1 } };"#,
+    ] {
+        assert_ne!(of(base), of(other), "{other}");
+    }
+    // Spellings that look alike and are none.
+    let different = [
+        // An absent field differs from nothing.
+        (
+            "when temporal { context.input.kg != 5 }",
+            "unless temporal { context.input.kg == 5 }",
+        ),
+        // A sum that overflows is judged only behind its guard.
+        (
+            "when { context.a == 1 && context.b + 1 > 2 }",
+            "when { context.b + 1 > 2 && context.a == 1 }",
+        ),
+        (
+            "when { principal.rank > 2 && context.a == 1 }",
+            "when { context.a == 1 && principal.rank > 2 }",
+        ),
+    ];
+    for (one, other) in different {
+        let full = |clauses: &str| format!("forbid (principal, action, resource) {clauses};");
+        assert_ne!(of(&full(one)), of(&full(other)), "{one} | {other}");
+    }
+}
+
+// ------------------------------------------------------------------------------ random spellings
+
+/// Decisions, one after the other; where there are none left, always the first choice.
+struct Choices<'c>(&'c [u8]);
+
+impl Choices<'_> {
+    fn pick(&mut self, of: usize) -> usize {
+        match self.0.split_first() {
+            Some((first, rest)) => {
+                self.0 = rest;
+                usize::from(*first) % of
+            }
+            None => 0,
+        }
+    }
+
+    fn shuffled<T>(&mut self, mut items: Vec<T>) -> Vec<T> {
+        let mut out = Vec::new();
+        while !items.is_empty() {
+            let at = self.pick(items.len());
+            out.push(items.remove(at));
+        }
+        out
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Guard {
+    Text(usize, usize),
+    Number(usize, usize, i64),
+    Flag,
+    Like(usize, usize),
+    Not(Box<Guard>),
+    All(Vec<Guard>),
+    Any(Vec<Guard>),
+    If(Box<[Guard; 3]>),
+    Past(Past),
+}
+
+#[derive(Clone, Debug)]
+enum Past {
+    Match(Vec<(usize, usize)>),
+    Formerly(usize, Box<Past>),
+    Previous(usize, Box<Past>),
+    Since(Box<Past>, usize, Box<Past>),
+    Not(Box<Past>),
+    All(Vec<Past>),
+    /// A value of this event that an earlier one had, too.
+    Join(usize, usize),
+    /// An earlier number that is less than one of this event.
+    Less(usize, usize),
+    Count(usize, usize, i64),
+    Asked(usize, bool, usize),
+}
+
+#[derive(Clone, Debug)]
+struct Written {
+    forbids: bool,
+    actions: Vec<usize>,
+    clauses: Vec<Guard>,
+}
+
+const TEXTS: [&str; 3] = ["host", "path", "method"];
+const NUMBERS: [&str; 2] = ["port", "body_bytes"];
+const VALUES: [&str; 3] = ["a", "b", "c"];
+const SECONDS: [i64; 4] = [60, 90, 3600, 86_400];
+const ACTIONS: [&str; 3] = ["http:request", "net:connect", "mcp:call"];
+const OPS: [(&str, &str, &str); 6] = [
+    ("==", "==", "!="),
+    ("!=", "!=", "=="),
+    ("<", ">", ">="),
+    ("<=", ">=", ">"),
+    (">", "<", "<="),
+    (">=", "<=", "<"),
+];
+
+impl Written {
+    fn of(c: &mut Choices<'_>) -> Written {
+        Written {
+            forbids: c.pick(2) == 0,
+            actions: (0..1 + c.pick(3)).map(|_| c.pick(ACTIONS.len())).collect(),
+            clauses: (0..1 + c.pick(3)).map(|_| Guard::of(c, 3)).collect(),
+        }
+    }
+
+    fn spelled(&self, c: &mut Choices<'_>) -> String {
+        let actions: Vec<String> = c
+            .shuffled(self.actions.clone())
+            .iter()
+            .map(|at| format!("Box::Action::\"{}\"", ACTIONS[*at]))
+            .collect();
+        let heads = vec![
+            "principal".to_owned(),
+            format!("action in [{}]", actions.join(", ")),
+            "resource".to_owned(),
+        ];
+        let mut text = format!(
+            "{} ({})",
+            if self.forbids { "forbid" } else { "permit" },
+            c.shuffled(heads).join(", ")
+        );
+        let mut clauses = Vec::new();
+        for clause in c.shuffled(self.clauses.clone()) {
+            match (&clause, c.pick(4)) {
+                (Guard::All(parts), 1) => clauses.extend(parts.clone()),
+                (Guard::Past(Past::All(parts)), 1) => {
+                    clauses.extend(parts.iter().cloned().map(Guard::Past));
+                }
+                _ => clauses.push(clause),
+            }
+        }
+        while clauses.len() > 1 && c.pick(3) == 1 {
+            let last = clauses.pop().unwrap();
+            let before = clauses.pop().unwrap();
+            clauses.push(Guard::All(vec![before, last]));
+        }
+        for clause in c.shuffled(clauses) {
+            text.push_str(&match (&clause, c.pick(3)) {
+                (Guard::Past(past), 0) => format!(" when temporal {{ {} }}", past.spelled(c, &[])),
+                (Guard::Past(past), 1) => {
+                    format!(" unless temporal {{ !({}) }}", past.spelled(c, &[]))
+                }
+                (guard, 1) => format!(" unless {{ !({}) }}", guard.spelled(c)),
+                (guard, _) => format!(" when {{ {} }}", guard.spelled(c)),
+            });
+        }
+        text + ";"
+    }
+}
+
+impl Guard {
+    fn of(c: &mut Choices<'_>, depth: usize) -> Guard {
+        let some = |c: &mut Choices<'_>| -> Vec<Guard> {
+            (0..2 + c.pick(2)).map(|_| Guard::of(c, depth - 1)).collect()
+        };
+        match c.pick(if depth == 0 { 5 } else { 9 }) {
+            0 => Guard::Text(c.pick(3), c.pick(3)),
+            1 => Guard::Number(c.pick(2), c.pick(6), c.pick(12) as i64),
+            2 => Guard::Flag,
+            3 => Guard::Like(c.pick(3), c.pick(3)),
+            4 => Guard::Past(Past::of(c, 2)),
+            5 => Guard::Not(Box::new(Guard::of(c, depth - 1))),
+            6 => Guard::All(some(c)),
+            7 => Guard::Any(some(c)),
+            _ => Guard::If(Box::new([
+                Guard::of(c, depth - 1),
+                Guard::of(c, depth - 1),
+                Guard::of(c, depth - 1),
+            ])),
+        }
+    }
+
+    fn spelled(&self, c: &mut Choices<'_>) -> String {
+        let plain = match self {
+            Guard::Text(field, value) => {
+                let (field, value) = (
+                    format!("context.input.{}", TEXTS[*field]),
+                    format!("\"{}\"", VALUES[*value]),
+                );
+                match c.pick(4) {
+                    0 => format!("{field} == {value}"),
+                    1 => format!("{value} == {field}"),
+                    2 => format!("!({field} != {value})"),
+                    _ => format!("[{value}].contains({field})"),
+                }
+            }
+            Guard::Number(field, op, bound) => {
+                let field = format!("context.input.{}", NUMBERS[*field]);
+                number(&field, *op, *bound, c)
+            }
+            Guard::Flag => ["context.input.intercepted", "context[\"input\"].intercepted"]
+                [c.pick(2)]
+            .to_owned(),
+            Guard::Like(field, value) => {
+                format!("context.input.{} like \"{}*\"", TEXTS[*field], VALUES[*value])
+            }
+            Guard::Not(inner) => format!("!({})", inner.spelled(c)),
+            Guard::All(parts) => joined(parts, "&&", "||", c),
+            Guard::Any(parts) => joined(parts, "||", "&&", c),
+            Guard::If(parts) => {
+                let [test, yes, no] = parts.as_ref();
+                let (test, yes, no) = (test.spelled(c), yes.spelled(c), no.spelled(c));
+                match c.pick(2) {
+                    0 => format!("if {test} then {yes} else {no}"),
+                    _ => format!("if !({test}) then {no} else {yes}"),
+                }
+            }
+            Guard::Past(past) => format!("temporal {{ {} }}", past.spelled(c, &[])),
+        };
+        match c.pick(8) {
+            1 => format!("(!(!({plain})))"),
+            2 => format!("(({plain}))"),
+            3 => format!("(if {plain} then true else false)"),
+            4 => format!("(({plain}) && true)"),
+            5 => format!("(({plain}) == true)"),
+            _ => format!("({plain})"),
+        }
+    }
+}
+
+/// A comparison of whole numbers.
+fn number(subject: &str, op: usize, bound: i64, c: &mut Choices<'_>) -> String {
+    let (op, mirrored, negated) = OPS[op];
+    match (c.pick(4), op) {
+        (1, _) => format!("{bound} {mirrored} {subject}"),
+        (2, _) => format!("!({subject} {negated} {bound})"),
+        (3, ">") => format!("{subject} >= {}", bound + 1),
+        (3, "<=") => format!("{subject} < {}", bound + 1),
+        _ => format!("{subject} {op} {bound}"),
+    }
+}
+
+fn joined(parts: &[Guard], op: &str, dual: &str, c: &mut Choices<'_>) -> String {
+    let mut parts = c.shuffled(parts.to_vec());
+    if c.pick(5) == 1 {
+        let again = parts[0].clone();
+        parts.push(again);
+    }
+    match c.pick(4) {
+        1 => {
+            let parts: Vec<String> = parts
+                .iter()
+                .map(|part| format!("!({})", part.spelled(c)))
+                .collect();
+            format!("!({})", parts.join(&format!(" {dual} ")))
+        }
+        2 if parts.len() == 2 => {
+            let (first, rest) = (parts[0].spelled(c), parts[1].spelled(c));
+            match op {
+                "&&" => format!("if {first} then {rest} else false"),
+                _ => format!("if {first} then true else {rest}"),
+            }
+        }
+        3 if parts.len() > 2 => {
+            let first = parts[0].spelled(c);
+            format!("{first} {op} ({})", joined(&parts[1..], op, dual, c))
+        }
+        _ => {
+            let parts: Vec<String> = parts.iter().map(|part| part.spelled(c)).collect();
+            parts.join(&format!(" {op} "))
+        }
+    }
+}
+
+fn window(at: usize, c: &mut Choices<'_>) -> String {
+    let seconds = SECONDS[at];
+    for (unit, letter) in [(86_400, 'd'), (3600, 'h'), (60, 'm')] {
+        if seconds % unit == 0 && c.pick(2) == 1 {
+            return format!("{}{letter}", seconds / unit);
+        }
+    }
+    format!("{seconds}s")
+}
+
+/// A name that hides none of those in sight.
+fn fresh(taken: &[String], c: &mut Choices<'_>) -> String {
+    let names = ["t", "u", "host", "x", "y", "n"];
+    let mut name = names[c.pick(names.len())].to_owned();
+    while taken.contains(&name) {
+        name.push('1');
+    }
+    name
+}
+
+impl Past {
+    fn of(c: &mut Choices<'_>, depth: usize) -> Past {
+        let inner = |c: &mut Choices<'_>| Box::new(Past::of(c, depth - 1));
+        match c.pick(if depth == 0 { 5 } else { 10 }) {
+            0 => Past::Match((0..c.pick(3)).map(|_| (c.pick(3), c.pick(3))).collect()),
+            1 => Past::Join(c.pick(3), c.pick(4)),
+            2 => Past::Less(c.pick(2), c.pick(4)),
+            3 => Past::Count(c.pick(4), c.pick(6), c.pick(12) as i64),
+            4 => Past::Asked(c.pick(3), c.pick(2) == 0, c.pick(3)),
+            5 => Past::Formerly(c.pick(4), inner(c)),
+            6 => Past::Previous(c.pick(4), inner(c)),
+            7 => Past::Since(inner(c), c.pick(4), inner(c)),
+            8 => Past::Not(inner(c)),
+            _ => Past::All((0..2 + c.pick(2)).map(|_| Past::of(c, depth - 1)).collect()),
+        }
+    }
+
+    fn spelled(&self, c: &mut Choices<'_>, taken: &[String]) -> String {
+        let event = |fields: Vec<String>, c: &mut Choices<'_>| {
+            let fields = c.shuffled(fields);
+            let braces = match c.pick(3) {
+                1 if fields.len() > 1 => {
+                    let (first, rest) = fields.split_at(1);
+                    format!("{{ {} }}{{ {} }}", first.join(", "), rest.join(", "))
+                }
+                _ => format!("{{ {} }}", fields.join(", ")),
+            };
+            format!("Box::Action::\"http:request\"::request{braces}")
+        };
+        let plain = match self {
+            Past::Match(fields) => {
+                let fields = fields
+                    .iter()
+                    .map(|(field, value)| format!("input.{}: \"{}\"", TEXTS[*field], VALUES[*value]));
+                event(fields.collect(), c)
+            }
+            Past::Join(field, at) => {
+                let name = fresh(taken, c);
+                let now = event(vec![format!("input.{}: {name}", TEXTS[*field])], c);
+                let then = format!("formerly within {} {now}", window(*at, c));
+                let parts = c.shuffled(vec![now, then]);
+                format!("exists ({name}: String). ({})", parts.join(" && "))
+            }
+            Past::Less(field, at) => {
+                let one = fresh(taken, c);
+                let other = fresh(&[taken, std::slice::from_ref(&one)].concat(), c);
+                let now = event(vec![format!("input.{}: {one}", NUMBERS[*field])], c);
+                let then = event(vec![format!("input.{}: {other}", NUMBERS[*field])], c);
+                let then = format!("formerly within {} {then}", window(*at, c));
+                let less = [
+                    format!("{other} < {one}"),
+                    format!("{one} > {other}"),
+                    format!("!({other} >= {one})"),
+                ][c.pick(3)]
+                .clone();
+                let parts = c.shuffled(vec![now, then, less]);
+                let binders = c.shuffled(vec![one, other]);
+                format!(
+                    "exists ({}: Long). exists ({}: Long). ({})",
+                    binders[0],
+                    binders[1],
+                    parts.join(" && ")
+                )
+            }
+            Past::Count(at, op, bound) => {
+                let name = fresh(taken, c);
+                let seen = event(Vec::new(), c);
+                let window = window(*at, c);
+                match c.pick(4) {
+                    1 => number(&format!("count_within({window}, {seen})"), *op, *bound, c),
+                    2 => {
+                        let n = fresh(taken, c);
+                        let is = format!("{n} == count_within({window}, {seen})");
+                        let asked = number(&n, *op, *bound, c);
+                        let parts = c.shuffled(vec![is, asked]);
+                        format!("exists ({n}: Long). ({})", parts.join(" && "))
+                    }
+                    _ => {
+                        let body = c.shuffled(vec![seen, format!("tp({name})")]).join(" && ");
+                        let count = format!(
+                            "(count for ({name}: Timepoint). where formerly within {window} ({body}))"
+                        );
+                        number(&count, *op, *bound, c)
+                    }
+                }
+            }
+            Past::Asked(field, is, value) => {
+                let (field, value) = (TEXTS[*field], VALUES[*value]);
+                let op = if *is { "==" } else { "!=" };
+                match c.pick(2) {
+                    0 => format!("context.input.{field} {op} \"{value}\""),
+                    _ => format!("\"{value}\" {op} context.input.{field}"),
+                }
+            }
+            Past::Formerly(at, body) => {
+                format!("formerly within {} {}", window(*at, c), body.spelled(c, taken))
+            }
+            Past::Previous(at, body) => {
+                format!("previous within {} {}", window(*at, c), body.spelled(c, taken))
+            }
+            Past::Since(left, at, right) => format!(
+                "{} since within {} {}",
+                left.spelled(c, taken),
+                window(*at, c),
+                right.spelled(c, taken)
+            ),
+            Past::Not(body) => format!("!({})", body.spelled(c, taken)),
+            Past::All(parts) => {
+                let mut parts = c.shuffled(parts.clone());
+                if c.pick(5) == 1 {
+                    let again = parts[0].clone();
+                    parts.push(again);
+                }
+                let mut parts: Vec<String> =
+                    parts.iter().map(|part| part.spelled(c, taken)).collect();
+                if parts.len() > 2 && c.pick(2) == 1 {
+                    let rest = parts.split_off(1).join(" && ");
+                    parts.push(format!("({rest})"));
+                }
+                parts.join(" && ")
+            }
+        };
+        match c.pick(6) {
+            1 => format!("(!(!({plain})))"),
+            2 => format!("(({plain}))"),
+            _ => format!("({plain})"),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Two spellings of one rule read the same and compare as equal.
+    #[test]
+    fn two_spellings_read_the_same(
+        written in prop::collection::vec(any::<u8>(), 0..60),
+        one in prop::collection::vec(any::<u8>(), 0..200),
+        other in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let written = Written::of(&mut Choices(&written));
+        let (one, other) = (written.spelled(&mut Choices(&one)), written.spelled(&mut Choices(&other)));
+        prop_assert_eq!(of(&one), of(&other), "\n{}\n{}", one, other);
+        prop_assert_eq!(said(&one), said(&other), "\n{}\n{}", one, other);
+    }
+
+    /// The normal form has itself as its normal form.
+    #[test]
+    fn a_normal_form_stays(written in prop::collection::vec(any::<u8>(), 0..60)) {
+        let written = rule(&Written::of(&mut Choices(&written)).spelled(&mut Choices(&[])));
+        prop_assert_eq!(text(&form(&written)), text(&written));
+    }
+
+    /// Rules whose normal forms differ read differently.
+    #[test]
+    fn two_rules_read_differently(
+        written in prop::collection::vec(any::<u8>(), 1..60),
+        at in any::<prop::sample::Index>(),
+        value in any::<u8>(),
+    ) {
+        let mut changed = written.clone();
+        changed[at.index(written.len())] = value;
+        let spelled = |bytes: &[u8]| Written::of(&mut Choices(bytes)).spelled(&mut Choices(&[]));
+        let (one, other) = (spelled(&written), spelled(&changed));
+        if of(&one) != of(&other) {
+            prop_assert_ne!(said(&one), said(&other), "\n{}\n{}", one, other);
+        }
+    }
+}
