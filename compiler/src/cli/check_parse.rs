@@ -96,6 +96,7 @@ impl CheckParse {
             texts,
             diagnostics,
             rules,
+            macros: Vec::new(),
         };
         let Some(rules) = &set.rules else {
             set.print_verdict(self.format, 0, false)?;

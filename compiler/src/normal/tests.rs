@@ -1,10 +1,16 @@
 use super::*;
+use crate::check::check_rule;
+use crate::event::{Event, RequestPart};
 use crate::explain::sentences;
 use crate::grammar::ast::Item;
 use crate::grammar::parse_policy;
 use crate::macros::{Library, expand_rule};
+use crate::monitor::{Policy, replay};
 use crate::schema::box_service;
+use crate::value::{EntityUid, Record, Value};
+use dogwood_grammar::diagnostic::Severity;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn rule(text: &str) -> Rule {
     let parsed = parse_policy(text);
@@ -588,5 +594,69 @@ proptest! {
         if of(&one) != of(&other) {
             prop_assert_ne!(said(&one), said(&other), "\n{}\n{}", one, other);
         }
+    }
+}
+
+/// An `http:request` request: texts, numbers and the flag by their choices.
+fn request(time: i64, choices: [u8; 6]) -> Event {
+    let [host, path, method, port, body, flag] = choices;
+    let text = |at: u8| Value::str(VALUES[usize::from(at) % VALUES.len()]);
+    let input = Record::from([
+        ("host".into(), text(host)),
+        ("path".into(), text(path)),
+        ("method".into(), text(method)),
+        ("port".into(), Value::Int(i64::from(port % 13))),
+        ("body_bytes".into(), Value::Int(i64::from(body % 13))),
+        ("intercepted".into(), Value::Bool(flag % 2 == 1)),
+    ]);
+    let input = Value::Object(input);
+    Event {
+        time,
+        action: EntityUid::new("Box::Action", "http:request"),
+        kind: "request".into(),
+        logged: Record::from([("input".into(), input.clone())]),
+        request: Some(RequestPart {
+            principal: Some(EntityUid::new("Box::Agent", "self")),
+            resource: Some(EntityUid::new("Box::Resource", "unused")),
+            context: Record::from([("input".into(), input)]),
+            entities: Vec::new(),
+        }),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A rule and its normal form decide alike.
+    #[test]
+    fn the_meaning_is_kept(
+        written in prop::collection::vec(any::<u8>(), 0..60),
+        spelling in prop::collection::vec(any::<u8>(), 0..200),
+        events in prop::collection::vec((0..80i64, any::<[u8; 6]>()), 1..12),
+    ) {
+        let mut written = Written::of(&mut Choices(&written));
+        written.actions = vec![0];
+        written.forbids = false;
+        let written = rule(&written.spelled(&mut Choices(&spelling)));
+        let service = box_service();
+        let findings = check_rule(&written, &service, false).0;
+        prop_assume!(findings.iter().all(|found| found.diagnostic("").severity != Severity::Error));
+        let policy = |rule: &Rule| Arc::new(Policy::new(std::slice::from_ref(rule), &service));
+        let mut now = 0;
+        let events: Vec<Event> = events
+            .into_iter()
+            .map(|(gap, choices)| {
+                now += gap;
+                request(now, choices)
+            })
+            .collect();
+        let verdicts = |rule: &Rule| -> Vec<bool> {
+            replay(policy(rule), &events)
+                .into_iter()
+                .map(|(_, _, decision)| decision.allowed())
+                .collect()
+        };
+        let form = form(&written);
+        prop_assert_eq!(verdicts(&written), verdicts(&form), "\n{}\n{}", print_rule(&written), print_rule(&form));
     }
 }
