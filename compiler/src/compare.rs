@@ -15,4 +15,4 @@ mod vocabulary;
 pub use pairs::{Pair, PairKind, pairs};
 pub(crate) use search::slim;
 pub use search::{Bounds, Difference, Search, search};
-pub use vocabulary::{Vocabulary, vocabulary};
+pub use vocabulary::{Agreement, Vocabulary, vocabulary};

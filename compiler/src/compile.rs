@@ -250,9 +250,7 @@ fn run(
             for finding in findings {
                 found.add(about_call(finding.diagnostic(text), &calls), id);
             }
-            let declared = calls
-                .iter()
-                .filter_map(|call| library.declared(&call.name));
+            let declared = calls.iter().filter_map(|call| library.declared(&call.name));
             for def in declared {
                 let own = |item: &Item| matches!(item, Item::Macro(own) if own.name == def.name);
                 let source = if parsed.tree.items.iter().any(own) {

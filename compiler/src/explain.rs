@@ -33,7 +33,7 @@ use serde::Serialize;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 use std::fmt;
-pub use why::{NamedRule, why};
+pub use why::{NamedRule, why, why_after};
 pub use witness::{Seen, Witness, length as spoken_span, wait as spoken_wait};
 pub use words::span as length_in_words;
 

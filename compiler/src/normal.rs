@@ -19,6 +19,7 @@ use crate::grammar::Span;
 use crate::grammar::ast::*;
 use crate::grammar::print::{print_cond, print_expr, print_rule};
 use expr::{boolean, gather, negate};
+use smol_str::SmolStr;
 
 /// A text equal for two rules that differ in layout, comments, annotations, names of variables, units of
 /// windows, or the order and the negations of their conditions.
@@ -74,6 +75,16 @@ pub fn value(term: &Term) -> Term {
 /// An expression in normal form.
 pub fn expression(expr: &Expr) -> Expr {
     boolean(expr, true)
+}
+
+/// Where a field stands among others: those that say most come first.
+pub(crate) fn place_of(path: &[SmolStr]) -> usize {
+    order::field(&path.join(".")).0
+}
+
+/// The fields in that order.
+pub(crate) fn in_order<T>(fields: &mut [T], path: impl Fn(&T) -> &str) {
+    fields.sort_by_cached_key(|field| order::field(path(field)));
 }
 
 fn scope(scope: &mut Scope) {

@@ -62,6 +62,29 @@ impl Value {
     }
 }
 
+/// Puts a value at a path of record fields, with the records on the way, or takes away what is there. False
+/// where nothing changes.
+pub fn put(record: &mut Record, path: &[SmolStr], value: Option<Value>) -> bool {
+    match (path, value) {
+        ([], _) => false,
+        ([last], Some(value)) => {
+            let same = record.get(last) == Some(&value);
+            record.insert(last.clone(), value);
+            !same
+        }
+        ([last], None) => record.remove(last).is_some(),
+        ([first, rest @ ..], value) => {
+            if value.is_some() && !record.contains_key(first) {
+                record.insert(first.clone(), Value::Object(Record::new()));
+            }
+            match record.get_mut(first) {
+                Some(Value::Object(inner)) => put(inner, rest, value),
+                _ => false,
+            }
+        }
+    }
+}
+
 impl From<i64> for Value {
     fn from(n: i64) -> Value {
         Value::Int(n)

@@ -12,6 +12,7 @@ mod cli {
     mod surface;
     mod testing;
     mod traces;
+    mod witnesses;
 }
 
 use std::io::Write;
@@ -502,8 +503,9 @@ fn explain_says_why_an_event_was_denied() {
     @20 (time point 2): DENY  [rules: 1]
       forbidden by cap
       because: the number of `mcp:call` requests in the last minute, this one included, is 2; at most 1 is allowed
+      oldest: `tools/call` on server `aws` at second 10, 10s ago; it leaves the window in 51s
       it rests on these events; without any one of them it would be another:
-        @10 (time point 0): mcp:call::request{ input.method: "tools/call", input.server: "aws" }
+        @10 (time point 0): mcp:call::request{ input.server: "aws", input.method: "tools/call" }
       it would be allowed in 1m 01s if nothing else happens
     "#);
     let answer = place.run(&["explain", "policy.dw", "--trace", "day.log", "--at", "3"]);

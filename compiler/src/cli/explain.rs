@@ -141,7 +141,11 @@ impl Explain {
                         part
                     })
                     .collect();
-                parts.extend(macros.iter().map(|said| printable(&said.to_string()).into_owned()));
+                parts.extend(
+                    macros
+                        .iter()
+                        .map(|said| printable(&said.to_string()).into_owned()),
+                );
                 let any_permit = explained.iter().any(|rule| rule.effect == "permit");
                 parts.push(closing(explained.is_empty(), any_permit).to_owned());
                 print(&parts.join("\n"))?;

@@ -6,7 +6,7 @@ use crate::event::{Event, RequestPart};
 use crate::grammar::ast::*;
 use crate::schema::{ActionDecl, EventId, RecordType, Service, Type};
 use crate::suite::Plain;
-use crate::value::{EntityUid, Record, Value};
+use crate::value::{EntityUid, Record, Value, put};
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +16,16 @@ pub struct Vocabulary {
     pub events: Vec<Template>,
     /// Seconds, 0 first.
     pub steps: Vec<i64>,
+    pub agreements: Vec<Agreement>,
+}
+
+/// A field that a rule wants to be what a field of the request is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Agreement {
+    pub event: EventId,
+    pub field: Vec<SmolStr>,
+    /// From the context of the request.
+    pub asked: Vec<SmolStr>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +61,9 @@ struct Mentions {
     principals: BTreeSet<EntityUid>,
     resources: BTreeSet<EntityUid>,
     windows: BTreeSet<i64>,
+    agreements: BTreeSet<Agreement>,
+    /// Of the rule being read: where each variable is matched.
+    places: BTreeMap<SmolStr, Vec<(EventId, Path)>>,
 }
 
 /// The vocabulary of the rules; macros written out.
@@ -91,7 +104,11 @@ pub fn vocabulary<'r>(
     }
     steps.sort_unstable();
     steps.dedup();
-    Vocabulary { events, steps }
+    Vocabulary {
+        events,
+        steps,
+        agreements: mentions.agreements.into_iter().collect(),
+    }
 }
 
 impl Mentions {
@@ -126,6 +143,25 @@ impl Mentions {
             match &clause.body {
                 ClauseBody::Expr(expr) => self.expr(expr, &ids),
                 ClauseBody::Temporal(temporal) => self.cond(&temporal.body, &ids),
+            }
+        }
+        // One variable in two places: what the request has there, an earlier event should have.
+        for places in std::mem::take(&mut self.places).into_values() {
+            for (of_request, asked) in places.iter().filter(|(id, _)| ids.contains(id)) {
+                let others = places
+                    .iter()
+                    .filter(|(id, field)| (id, field) != (of_request, asked));
+                self.agreements
+                    .extend(others.map(|(event, field)| Agreement {
+                        event: event.clone(),
+                        field: field.clone(),
+                        asked: asked.clone(),
+                    }));
+                self.agreements.insert(Agreement {
+                    event: of_request.clone(),
+                    field: asked.clone(),
+                    asked: asked.clone(),
+                });
             }
         }
     }
@@ -295,6 +331,15 @@ impl Mentions {
                     if let TermKind::Context(words) = &field.term.kind {
                         let asked: Path = words.iter().map(|word| word.text.clone()).collect();
                         self.mention(ids, &asked);
+                        self.agreements.insert(Agreement {
+                            event: id.clone(),
+                            field: path.clone(),
+                            asked,
+                        });
+                    }
+                    if let TermKind::Var(var) = &field.term.kind {
+                        let places = self.places.entry(var.name.clone()).or_default();
+                        places.push((id.clone(), path));
                     }
                 }
             }
@@ -411,6 +456,15 @@ fn variants(
         let Some((ty, required)) = typed(&whole, path) else {
             continue;
         };
+        // A record that may be absent is left out, not half filled.
+        let within = path
+            .split_last()
+            .and_then(|(_, within)| within.split_first());
+        if within
+            .is_some_and(|(first, rest)| base.get(first).and_then(|value| value.at(rest)).is_none())
+        {
+            continue;
+        }
         let mut values = candidates(&ty, mention, plain);
         values.truncate(MOST_VALUES);
         let mut values: Vec<Option<Value>> = values.into_iter().map(Some).collect();
@@ -432,7 +486,7 @@ fn variants(
             for (path, values) in &choices {
                 let value = values.get(left % values.len().max(1)).cloned().flatten();
                 left /= values.len().max(1);
-                set(&mut record, path, value);
+                put(&mut record, path, value);
             }
             records.push(record);
         }
@@ -440,13 +494,13 @@ fn variants(
         // Too many to combine: all fields as a rule wants them first, and then one field at a time.
         let mut wanted = base.clone();
         for (path, values) in &choices {
-            set(&mut wanted, path, values.first().cloned().flatten());
+            put(&mut wanted, path, values.first().cloned().flatten());
         }
         records.push(wanted.clone());
         for (path, values) in &choices {
             for value in values.iter().skip(1) {
                 let mut record = wanted.clone();
-                set(&mut record, path, value.clone());
+                put(&mut record, path, value.clone());
                 records.push(record);
             }
         }
@@ -516,24 +570,6 @@ fn candidates(ty: &Type, mention: &Mention, plain: &Plain<'_>) -> Vec<Value> {
     let mut seen = BTreeSet::new();
     values.retain(|value| seen.insert(value.clone()));
     values
-}
-
-fn set(record: &mut Record, path: &[SmolStr], value: Option<Value>) {
-    let Some((first, rest)) = path.split_first() else {
-        return;
-    };
-    if rest.is_empty() {
-        match value {
-            Some(value) => {
-                record.insert(first.clone(), value);
-            }
-            None => {
-                record.remove(first);
-            }
-        }
-    } else if let Some(Value::Object(inner)) = record.get_mut(first) {
-        set(inner, rest, value);
-    }
 }
 
 /// Makes events of one action and kind.

@@ -6,13 +6,13 @@
 //! any one that is named does not.
 
 use super::describe;
-use crate::compare::{slim, vocabulary};
+use crate::compare::{Vocabulary, slim, vocabulary};
 use crate::compile::CheckedRule;
 use crate::event::Event;
 use crate::monitor::{Config, Decision, Monitor, Policy, lateness};
-use crate::value::{Record, Value};
+use crate::value::{Record, Value, put};
 use smol_str::SmolStr;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The events a decision rests on, beside the request itself.
@@ -31,10 +31,13 @@ pub enum Change {
     Later(i64),
     /// After this event, happening just before.
     After(Box<Event>),
-    /// With another value in a field of the request, or without it.
-    With {
+    /// With another value in a field of the request.
+    With { path: Vec<SmolStr>, value: Value },
+    /// With anything in a field of the request but what it has; such as this.
+    Unlike {
         path: Vec<SmolStr>,
-        value: Option<Value>,
+        found: Value,
+        example: Value,
     },
 }
 
@@ -169,28 +172,127 @@ pub fn changes(policy: &Arc<Policy>, rules: &[CheckedRule], events: &[Event]) ->
     let turning = happened.filter_map(|template| {
         let mut event = alike(&template.event, request);
         event.time = request.time;
-        turns(&event).then(|| slim(&event, policy, &mut |slimmer| turns(slimmer)))
+        let mut agreeing = event.clone();
+        agree(&mut agreeing, request, &words);
+        [agreeing, event]
+            .into_iter()
+            .find(|event| turns(event))
+            .map(|event| slim(&event, policy, &mut |slimmer| turns(slimmer)))
     });
     // The one that says least.
     let after = turning.min_by_key(|event| describe(event).len());
     found.extend(after.map(|event| Change::After(Box::new(event))));
-    let mut tried = BTreeSet::new();
-    let with = words
-        .events
-        .iter()
-        .filter(|template| template.event.action == request.action)
-        .filter_map(|template| template.event.request.as_ref())
-        .flat_map(|part| leaves(&part.context, &mut Vec::new()))
-        .filter(|(path, value)| tried.insert((path.clone(), value.clone())))
-        .find(|(path, value)| {
-            let mut request = request.clone();
-            changed(&mut request, path, value.clone()) && allowed(&before, &request)
-        });
-    found.extend(with.map(|(path, value)| Change::With {
-        path,
-        value: Some(value),
-    }));
+    let other = |path: &[SmolStr], value: Value| {
+        let mut request = request.clone();
+        (changed(&mut request, path, value) && allowed(&before, &request)).then_some(())
+    };
+    found.extend(with(request, past, &words, &other));
     found
+}
+
+/// Values of earlier requests that are tried for a field.
+const EARLIER: usize = 8;
+
+/// The field of the request that a denial turns on, and to what.
+fn with(
+    request: &Event,
+    past: &[Event],
+    words: &Vocabulary,
+    turns: &dyn Fn(&[SmolStr], Value) -> Option<()>,
+) -> Option<Change> {
+    let told = words.events.iter().map(|template| &template.event);
+    let own = |event: &&Event| event.action == request.action;
+    let values = |event: &Event| {
+        let context = event.request.as_ref().map(|part| &part.context);
+        context.map_or_else(Vec::new, |context| leaves(context, &mut Vec::new()))
+    };
+    let mut candidates: BTreeMap<Vec<SmolStr>, Vec<Value>> = BTreeMap::new();
+    for (path, value) in told.filter(own).flat_map(values) {
+        let known = candidates.entry(path).or_default();
+        if !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    for (path, known) in &mut candidates {
+        let most = known.len() + EARLIER;
+        for event in past.iter().rev().filter(own).take(100) {
+            let seen = values(event).into_iter().find(|(at, _)| at == path);
+            let new = seen.filter(|(_, value)| known.len() < most && !known.contains(value));
+            known.extend(new.map(|(_, value)| value));
+        }
+    }
+    // Nobody asks for it by name, so where it turns a denial, anything else does.
+    let anything = Value::str("something else");
+    let context = request.request.as_ref().map(|part| &part.context);
+    let changes = candidates.into_iter().filter_map(|(path, values)| {
+        let (first, rest) = path.split_first()?;
+        let found = context?.get(first).and_then(|value| value.at(rest));
+        let other = values.iter().filter(|value| Some(*value) != found);
+        let turning: Vec<&Value> = other
+            .filter(|value| turns(&path, (*value).clone()).is_some())
+            .collect();
+        let change = match (turning.as_slice(), found) {
+            ([], _) => return None,
+            ([Value::Int(there), ..], Some(Value::Int(here))) => Change::With {
+                value: Value::Int(nearest(*there, *here, &|n| {
+                    turns(&path, Value::Int(n)).is_some()
+                })),
+                path,
+            },
+            (_, Some(found @ Value::String(_))) if turns(&path, anything.clone()).is_some() => {
+                Change::Unlike {
+                    found: found.clone(),
+                    example: anything.clone(),
+                    path,
+                }
+            }
+            ([value, ..], _) => Change::With {
+                value: (*value).clone(),
+                path,
+            },
+        };
+        Some(change)
+    });
+    // What says which operation it is goes first in a sentence, and is changed last.
+    changes.max_by_key(|change| match change {
+        Change::With { path, .. } | Change::Unlike { path, .. } => (
+            crate::normal::place_of(path),
+            std::cmp::Reverse(path.clone()),
+        ),
+        Change::Later(_) | Change::After(_) => (0, std::cmp::Reverse(Vec::new())),
+    })
+}
+
+/// Of the numbers from one that turns a denial to one that does not, the last that does.
+fn nearest(there: i64, here: i64, turns: &dyn Fn(i64) -> bool) -> i64 {
+    let (mut there, mut here) = (there, here);
+    while there.abs_diff(here) > 1 {
+        let middle = i64::midpoint(there, here);
+        if turns(middle) {
+            there = middle;
+        } else {
+            here = middle;
+        }
+    }
+    there
+}
+
+/// Gives an event what rules want to be as in the request.
+fn agree(event: &mut Event, request: &Event, words: &Vocabulary) {
+    let Some(context) = request.request.as_ref().map(|part| &part.context) else {
+        return;
+    };
+    for agreement in &words.agreements {
+        let id = &agreement.event;
+        if id.action != event.action || id.kind != event.kind {
+            continue;
+        }
+        let asked = agreement.asked.split_first();
+        let value = asked.and_then(|(first, rest)| context.get(first)?.at(rest));
+        if let Some(value) = value {
+            changed(event, &agreement.field, value.clone());
+        }
+    }
 }
 
 /// An event of the vocabulary, by the principal of the request.
@@ -225,22 +327,11 @@ fn leaves(record: &Record, path: &mut Vec<SmolStr>) -> Vec<(Vec<SmolStr>, Value)
     found
 }
 
-/// Gives a field of the request another value; false where it has it already.
+/// Gives a field of an event another value; false where it has it already.
 fn changed(event: &mut Event, path: &[SmolStr], value: Value) -> bool {
     let mut changed = false;
     if let Some(request) = &mut event.request {
-        changed |= put(&mut request.context, path, &value);
+        changed |= put(&mut request.context, path, Some(value.clone()));
     }
-    changed | put(&mut event.logged, path, &value)
-}
-
-fn put(record: &mut Record, path: &[SmolStr], value: &Value) -> bool {
-    match path {
-        [] => false,
-        [last] => record.insert(last.clone(), value.clone()).as_ref() != Some(value),
-        [first, rest @ ..] => match record.get_mut(first) {
-            Some(Value::Object(inner)) => put(inner, rest, value),
-            _ => false,
-        },
-    }
+    changed | put(&mut event.logged, path, Some(value))
 }

@@ -30,9 +30,14 @@ impl Speech<'_> {
                 || {
                     let verb = if holds { "holds" } else { "does not hold" };
                     match &expr.kind {
-                        ExprKind::Call { name, args } => self
-                            .called(name, args)
-                            .map(|(name, with)| Group::claim(name, format!("{verb}{with}"))),
+                        ExprKind::Call { name, args } => {
+                            self.called(name, args).map(|(name, with)| {
+                                let mut claim = Claim::new(name, format!("{verb}{with}"));
+                                // A field that may be absent is given where it is handed over.
+                                claim.implies = args.iter().flat_map(present).collect();
+                                Group::Claim(claim)
+                            })
+                        }
                         _ => None,
                     }
                     .unwrap_or_else(|| Group::claim(format!("`{}`", code::expr(expr)), verb))

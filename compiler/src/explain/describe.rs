@@ -14,6 +14,9 @@ pub fn describe(event: &Event) -> String {
             leaves(group, &unsaid(record), always, &mut fields);
         }
     }
+    crate::normal::in_order(&mut fields, |field| {
+        field.split(':').next().unwrap_or_default()
+    });
     let name = action_name(&event.action.ty, &event.action.id);
     if fields.is_empty() {
         format!("{name}::{}{{}}", event.kind)

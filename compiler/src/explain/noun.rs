@@ -77,11 +77,13 @@ impl Speech<'_> {
     }
 
     fn noun_of_parts<'t>(&self, parts: &[&'t Cond], scene: &mut Scene<'t>) -> Option<Noun> {
-        let mut matcher = None;
+        let mut of = None;
         let mut earlier = false;
         for part in parts {
             match &part.kind {
-                CondKind::Match(found) if matcher.is_none() => matcher = Some(found),
+                CondKind::Match(_) | CondKind::Param { .. } if of.is_none() => {
+                    of = Some(&part.kind)
+                }
                 CondKind::Tp(var) => match scene.find(&var.name).map(|var| &var.meaning) {
                     Some(Meaning::Earlier) => earlier = true,
                     Some(Meaning::New { demands }) if demands.is_empty() => {}
@@ -90,7 +92,25 @@ impl Speech<'_> {
                 _ => return None,
             }
         }
-        matcher.map(|matcher| self.describe(matcher, earlier, scene))
+        match of? {
+            CondKind::Match(matcher) => Some(self.describe(matcher, earlier, scene)),
+            CondKind::Param { name, injected } => {
+                let with = injected.iter().map(|field| {
+                    let words: Vec<&str> =
+                        field.path.iter().map(|word| word.text.as_str()).collect();
+                    self.field_pattern(&words, &field.term, scene)
+                });
+                Some(Noun {
+                    head: format!("`?{}`", name.text),
+                    plural: format!("`?{}` events", name.text),
+                    with: with.collect(),
+                    by: Vec::new(),
+                    earlier,
+                    own: Own::No,
+                })
+            }
+            _ => None,
+        }
     }
 
     fn describe<'t>(&self, matcher: &'t Matcher, earlier: bool, scene: &mut Scene<'t>) -> Noun {
@@ -156,6 +176,10 @@ impl Speech<'_> {
                     Meaning::Named => format!("{field} equal to `{}`", var.name),
                     Meaning::Field(first) if *first == field => format!("the same {field}"),
                     Meaning::Field(first) => format!("{field} equal to that {first}"),
+                    Meaning::Asked(first) if *first == field => {
+                        format!("the same {field} as this request")
+                    }
+                    Meaning::Asked(first) => format!("{field} equal to this request's {first}"),
                     Meaning::Is(term) => {
                         // Out of view meanwhile, so that no equation can go round in a circle.
                         let term: &'t Term = term;

@@ -14,6 +14,8 @@ pub(super) struct Pattern<'t> {
     matcher: &'t Matcher,
     comparisons: Vec<(CompareOp, &'t Term, &'t Term)>,
     request: &'t Event,
+    /// What variables bound elsewhere are.
+    known: Bound,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,11 +49,17 @@ const IDENTITY: [&str; 11] = [
     "callerPrincipal",
 ];
 
-type Bound = BTreeMap<SmolStr, Value>;
+/// Variables and their values.
+pub(super) type Bound = BTreeMap<SmolStr, Value>;
 
 impl<'t> Pattern<'t> {
     /// `body` describes the event; comparisons elsewhere in `leaf` may bind its variables, too.
-    pub fn of(body: &'t Cond, leaf: &'t Cond, request: &'t Event) -> Option<Pattern<'t>> {
+    pub fn of(
+        body: &'t Cond,
+        leaf: &'t Cond,
+        request: &'t Event,
+        known: &Bound,
+    ) -> Option<Pattern<'t>> {
         let matcher = matcher(body)?;
         let mut comparisons = Vec::new();
         collect(leaf, &mut comparisons);
@@ -60,6 +68,7 @@ impl<'t> Pattern<'t> {
             matcher,
             comparisons,
             request,
+            known: known.clone(),
         })
     }
 
@@ -73,7 +82,12 @@ impl<'t> Pattern<'t> {
     }
 
     pub fn matches(&self, event: &Event) -> Outcome {
-        let mut bound = Bound::new();
+        self.matched(event).0
+    }
+
+    /// The same with what its variables become.
+    pub fn matched(&self, event: &Event) -> (Outcome, Bound) {
+        let mut bound = self.known.clone();
         let mut misses = Vec::new();
         for field in self.matcher.fields() {
             if let Some(miss) = self.field(field, event, &mut bound) {
@@ -87,11 +101,12 @@ impl<'t> Pattern<'t> {
                 _ => true,
             }
         });
-        match misses.as_slice() {
+        let outcome = match misses.as_slice() {
             [] if fits => Outcome::Hit,
             [(field, miss)] if fits && !is_identity(field) => Outcome::Near(miss.clone()),
             _ => Outcome::Miss,
-        }
+        };
+        (outcome, bound)
     }
 
     fn field(&self, field: &FieldPattern, event: &Event, bound: &mut Bound) -> Option<Miss> {

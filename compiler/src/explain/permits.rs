@@ -27,7 +27,11 @@ pub(super) fn nearest(case: &Case<'_>, found: &mut Vec<Witness>) {
         .enumerate()
         .filter(|(_, named)| named.rule.effect == Effect::Permit && admits(&named.rule, case));
     let failing = permits.map(|(number, named)| (number, named, Failing::of(number, named, case)));
-    let nearest = failing.min_by_key(|(_, _, failing)| (failing.count(), failing.guard.len()));
+    // Of two that fail by as much, the one of which more holds.
+    let nearest = failing.min_by_key(|(_, _, failing)| {
+        let holding = std::cmp::Reverse(failing.holding);
+        (failing.count(), failing.guard.len(), holding)
+    });
     let Some((number, named, failing)) = nearest.filter(|(_, _, failing)| failing.is_near()) else {
         return;
     };

@@ -31,6 +31,8 @@ pub(super) enum Meaning<'t> {
     Named,
     /// The value of this field, where it was first matched.
     Field(String),
+    /// The value this request has in this field.
+    Asked(String),
     /// Another spelling of a term.
     Is(&'t Term),
     /// The time point spoken about.

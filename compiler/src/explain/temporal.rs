@@ -267,6 +267,7 @@ impl Speech<'_> {
                     said
                 }
                 Some(Meaning::Field(field)) => format!("that {field}"),
+                Some(Meaning::Asked(field)) => format!("this request's {field}"),
                 Some(Meaning::Now) => "this moment".to_owned(),
                 _ => format!("`{}`", name(var)),
             },
@@ -391,9 +392,7 @@ impl Speech<'_> {
                 if each_event {
                     format!("the sum of {field} over the {many} {then}{own}")
                 } else {
-                    format!(
-                        "the sum of the different {field} values among the {many} {then}{own}"
-                    )
+                    format!("the sum of the different {field} values among the {many} {then}{own}")
                 }
             }
         };

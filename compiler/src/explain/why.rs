@@ -4,8 +4,9 @@
 //! From these the deciding parts of each leaf get their witness: the event that made a part true, or the
 //! nearest one that failed. A part whose shape has no words of its own is shown as a sentence.
 
+use super::claim::Group;
 use super::noun::Noun;
-use super::pattern::{Outcome, Pattern};
+use super::pattern::{Bound, Outcome, Pattern, show};
 use super::scene::{Meaning, Scene, open, settle};
 use super::witness::{Seen, Witness};
 use super::{Speech, action_name, permits, words};
@@ -15,6 +16,8 @@ use crate::event::Event;
 use crate::grammar::ast::*;
 use crate::monitor::{self, Decision, LeafReport, Monitor, Recent};
 use crate::value::Value;
+use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// A rule of the policy the monitor runs, macros written out, and what to call it: its `@id` or its place.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub struct NamedRule {
 
 /// More rows than this, and the time of a retry is not looked for: it means trying.
 const ROWS_TO_TRY: usize = 10_000;
+/// Events of the past looked through for the nearest.
+const LOOKED_AT: usize = 2000;
 /// At most so many forbidding rules are spoken of.
 const RULES: usize = 3;
 
@@ -36,15 +41,57 @@ pub fn why(
     event: &Event,
     decision: &Decision,
 ) -> Vec<Witness> {
-    if decision.allowed() {
-        return Vec::new();
-    }
     let case = Case {
         rules,
         monitor,
         event,
         recent: monitor.recent(event),
+        others: Vec::new(),
+        whole: false,
     };
+    reasons(&case, decision)
+}
+
+/// The same, knowing everything that happened before the event, and not only what a monitor keeps of it.
+pub fn why_after(
+    rules: &[NamedRule],
+    monitor: &Monitor,
+    past: &[Event],
+    event: &Event,
+    decision: &Decision,
+) -> Vec<Witness> {
+    let forgetful = past.len() > LOOKED_AT;
+    let pin = monitor.policy().service().events.universal_pin.as_ref();
+    let key = |event: &Event| pin.and_then(|pin| at(event, &pin.field).cloned());
+    let all = past.iter().enumerate().rev().take(LOOKED_AT).rev();
+    let all = all.map(|(position, event)| Recent {
+        position: i64::try_from(position).unwrap_or(i64::MAX),
+        event: Arc::new(event.clone()),
+        forgetful,
+    });
+    let own = key(event);
+    let (recent, others) = all.partition(|recent: &Recent| key(&recent.event) == own);
+    let case = Case {
+        rules,
+        monitor,
+        event,
+        recent,
+        others,
+        whole: !forgetful,
+    };
+    reasons(&case, decision)
+}
+
+fn reasons(case: &Case<'_>, decision: &Decision) -> Vec<Witness> {
+    if decision.allowed() {
+        return Vec::new();
+    }
+    let Case {
+        rules,
+        monitor,
+        event,
+        ..
+    } = *case;
     let mut found = Vec::new();
     let deciding: Vec<(usize, &NamedRule)> = decision
         .rules
@@ -68,7 +115,7 @@ pub fn why(
             }
         }));
         if decision.errors.iter().all(|error| error.rule.is_some()) {
-            permits::nearest(&case, &mut found);
+            permits::nearest(case, &mut found);
         }
     }
     if monitor.size().rows <= ROWS_TO_TRY
@@ -86,6 +133,10 @@ pub(super) struct Case<'a> {
     pub event: &'a Event,
     /// In order of arrival.
     pub recent: Vec<Recent>,
+    /// What happened in other partitions, as far as it is known.
+    pub others: Vec<Recent>,
+    /// `recent` is all of the past.
+    pub whole: bool,
 }
 
 /// One leaf of a rule that decided.
@@ -95,6 +146,8 @@ struct LeafCase<'a, 'c> {
     report: Option<&'c LeafReport>,
     /// The whole leaf, for what it demands of its variables.
     body: &'c Cond,
+    /// Variables that this request gives their values.
+    known: Bound,
 }
 
 impl<'a> Case<'a> {
@@ -143,6 +196,7 @@ impl<'a> Case<'a> {
             speech,
             report,
             body: &temporal.body,
+            known: Bound::new(),
         };
         let before = found.len();
         leaf.part(&temporal.body, wanted, &mut Scene::default(), found);
@@ -206,8 +260,14 @@ impl<'c> LeafCase<'_, 'c> {
                     for part in self.failing(parts, wanted) {
                         self.part(part, wanted, scene, found);
                     }
-                } else {
+                } else if !(wanted && self.joined(cond, scene, found)) {
                     self.plainly(cond, wanted, scene, found);
+                }
+            }
+            CondKind::Previous { window, body } => {
+                self.plainly(cond, wanted, scene, found);
+                if let (true, Some(window)) = (self.case.whole, window.seconds()) {
+                    self.just_before(body, window, wanted, found);
                 }
             }
             CondKind::Formerly { window, body } => {
@@ -223,6 +283,10 @@ impl<'c> LeafCase<'_, 'c> {
                         body,
                         found,
                     ),
+                    (None, Some(window)) if wanted => {
+                        self.plainly(cond, wanted, scene, found);
+                        self.not_then(body, window, scene, found);
+                    }
                     _ => self.plainly(cond, wanted, scene, found),
                 }
             }
@@ -357,7 +421,7 @@ impl<'c> LeafCase<'_, 'c> {
         found.push(Witness::Needs(needs));
         let case = self.case;
         let witness = self.witness(cond.span);
-        let Some(pattern) = Pattern::of(body, self.body, case.event) else {
+        let Some(pattern) = self.pattern(body) else {
             return;
         };
         let mut hit: Option<&Recent> = None;
@@ -390,7 +454,7 @@ impl<'c> LeafCase<'_, 'c> {
             }
             // It is there, so something else about it is amiss: a variable that other parts bind.
             Some(_) => {}
-            None if forgetful || case.is_partitioned() => {
+            None if forgetful || (case.is_partitioned() && !case.whole) => {
                 let broken = witness.and_then(|witness| witness.broken);
                 found.push(Witness::NoneWithin {
                     window,
@@ -410,11 +474,195 @@ impl<'c> LeafCase<'_, 'c> {
                 wanted: miss.wanted,
             });
         }
+        if hit.is_none_or(|hit| case.now().saturating_sub(hit.event.time) > window) {
+            found.extend(self.elsewhere(&pattern, window));
+        }
+    }
+
+    /// The latest event that fits, but belongs to another partition.
+    fn elsewhere(&self, pattern: &Pattern<'_>, window: i64) -> Option<Witness> {
+        let case = self.case;
+        let pin = case
+            .monitor
+            .policy()
+            .service()
+            .events
+            .universal_pin
+            .as_ref()?;
+        let id = pattern.event();
+        let fits = |other: &&Recent| {
+            other.event.action == id.action
+                && other.event.kind == id.kind
+                && case.now().saturating_sub(other.event.time) <= window
+                && pattern.matches(&other.event) == Outcome::Hit
+        };
+        let other = case.others.iter().rev().find(fits)?;
+        let words: Vec<&str> = pin.field.iter().map(SmolStr::as_str).collect();
+        Some(Witness::Elsewhere {
+            seen: case.seen(&other.event),
+            field: super::field(&words),
+            found: at(&other.event, &pin.field).map_or_else(|| "absent".to_owned(), show),
+        })
+    }
+
+    fn pattern<'t>(&'t self, body: &'t Cond) -> Option<Pattern<'t>> {
+        Pattern::of(body, self.body, self.case.event, &self.known)
+    }
+
+    /// A conjunction in which this request itself gives the variables their values: what fails of the rest.
+    fn joined<'t>(&self, cond: &'t Cond, scene: &mut Scene<'t>, found: &mut Vec<Witness>) -> bool {
+        let depth = scene.vars.len();
+        let mut parts = Vec::new();
+        open(cond, depth, scene, &mut parts);
+        let parts = settle(self.speech, parts, depth, true, scene);
+        let (own, rest): (Vec<&Cond>, Vec<&Cond>) = parts
+            .into_iter()
+            .partition(|part| matches!(part.kind, CondKind::Match(_)));
+        let mut known = self.known.clone();
+        let mut is_so = !own.is_empty() && !rest.is_empty();
+        for part in own {
+            let pattern = Pattern::of(part, self.body, self.case.event, &known);
+            let matched = pattern
+                .filter(|pattern| {
+                    let (id, event) = (pattern.event(), self.case.event);
+                    id.action == event.action && id.kind == event.kind
+                })
+                .map(|pattern| pattern.matched(self.case.event));
+            match matched {
+                Some((Outcome::Hit, bound)) => known = bound,
+                _ => is_so = false,
+            }
+            // The rest speaks of the values of this request.
+            _ = self.speech.noun_of(part, scene);
+            for var in scene.vars.iter_mut().skip(depth) {
+                if let Meaning::Field(field) = &mut var.meaning {
+                    var.meaning = Meaning::Asked(std::mem::take(field));
+                }
+            }
+        }
+        // A value that only the rest gives would tie its parts together.
+        let free = scene
+            .vars
+            .iter()
+            .skip(depth)
+            .filter(|var| !matches!(var.meaning, Meaning::Is(_) | Meaning::Now))
+            .any(|var| !known.contains_key(&var.name));
+        if is_so && !free {
+            let inner = LeafCase { known, ..*self };
+            let before = found.len();
+            for part in rest
+                .into_iter()
+                .filter(|part| inner.is_met(part) != Some(true))
+            {
+                inner.part(part, true, scene, found);
+            }
+            is_so = found.len() > before;
+        }
+        scene.vars.truncate(depth);
+        is_so && !free
+    }
+
+    /// Whether a part whose variables are known holds, as far as the kept events tell.
+    fn is_met(&self, part: &Cond) -> Option<bool> {
+        match &part.kind {
+            CondKind::Not(inner) => self.is_met(inner).map(|met| !met),
+            CondKind::Formerly { window, body } => {
+                let (pattern, window) = (self.pattern(body)?, window.seconds()?);
+                let fits = |recent: &Recent| {
+                    self.case.now().saturating_sub(recent.event.time) <= window
+                        && pattern.matches(&recent.event) == Outcome::Hit
+                };
+                Some(self.case.newest(&pattern).any(fits))
+            }
+            _ => None,
+        }
+    }
+
+    /// What came just before the request, where that should have been something else.
+    fn just_before(&self, body: &Cond, window: i64, wanted: bool, found: &mut Vec<Witness>) {
+        let case = self.case;
+        let Some(before) = case.recent.last() else {
+            if wanted {
+                found.push(Witness::NoneSeen);
+            }
+            return;
+        };
+        let seen = case.seen(&before.event);
+        let pattern = self.pattern(body);
+        let fits = pattern.as_ref().map(|pattern| {
+            let id = pattern.event();
+            if id.action == before.event.action && id.kind == before.event.kind {
+                pattern.matches(&before.event)
+            } else {
+                Outcome::Miss
+            }
+        });
+        match fits {
+            Some(Outcome::Hit) if wanted && seen.age > window => {
+                found.push(Witness::TooOld { last: seen, window });
+            }
+            Some(Outcome::Near(miss)) if wanted => found.push(Witness::Nearest {
+                seen,
+                field: miss.field,
+                found: miss.found,
+                wanted: miss.wanted,
+            }),
+            _ => found.push(Witness::Before(seen)),
+        }
+    }
+
+    /// The latest event that is one half of what should have happened: the other half was not so when it came.
+    fn not_then<'t>(
+        &self,
+        body: &'t Cond,
+        window: i64,
+        scene: &mut Scene<'t>,
+        found: &mut Vec<Witness>,
+    ) {
+        let depth = scene.vars.len();
+        let mut parts = Vec::new();
+        open(body, depth, scene, &mut parts);
+        let parts = settle(self.speech, parts, depth, true, scene);
+        let (own, rest): (Vec<&Cond>, Vec<&Cond>) = parts
+            .into_iter()
+            .partition(|part| matches!(part.kind, CondKind::Match(_)));
+        if let ([own], Some(pattern)) = (
+            own.as_slice(),
+            own.first().and_then(|own| self.pattern(own)),
+        ) && !rest.is_empty()
+        {
+            _ = self.speech.noun_of(own, scene);
+            let near = self
+                .case
+                .newest(&pattern)
+                .find(|recent| pattern.matches(&recent.event) == Outcome::Hit);
+            match near {
+                Some(near) if self.case.now().saturating_sub(near.event.time) <= window => {
+                    let then = std::mem::replace(&mut scene.then, true);
+                    let said = rest
+                        .iter()
+                        .map(|part| self.speech.cond(part, true, scene))
+                        .collect();
+                    scene.then = then;
+                    found.push(Witness::NotThen {
+                        seen: self.case.seen(&near.event),
+                        missed: Group::all(said).say(),
+                    });
+                }
+                Some(near) => found.push(Witness::TooOld {
+                    last: self.case.seen(&near.event),
+                    window,
+                }),
+                None if self.case.whole => found.push(Witness::NoneSeen),
+                None => {}
+            }
+        }
+        scene.vars.truncate(depth);
     }
 
     /// The first event after the anchor that is one of those it must not be followed by.
     fn first_after(&self, breaks: &Cond, anchor: &Recent) -> Option<Seen> {
-        let pattern = Pattern::of(breaks, self.body, self.case.event)?;
+        let pattern = self.pattern(breaks)?;
         let mut after = self.case.newest(&pattern).filter(|recent| {
             recent.position > anchor.position && pattern.matches(&recent.event) == Outcome::Hit
         });
@@ -425,7 +673,7 @@ impl<'c> LeafCase<'_, 'c> {
     /// Something should not have happened, and has.
     fn happened(&self, cond: &Cond, what: &str, body: &Cond, found: &mut Vec<Witness>) {
         let case = self.case;
-        let hit = Pattern::of(body, self.body, case.event).and_then(|pattern| {
+        let hit = self.pattern(body).and_then(|pattern| {
             case.newest(&pattern)
                 .find(|recent| pattern.matches(&recent.event) == Outcome::Hit)
         });
@@ -480,14 +728,54 @@ impl<'c> LeafCase<'_, 'c> {
             CompareOp::Eq => format!("it must be {limit}"),
             CompareOp::Ne => format!("it must not be {limit}"),
         };
+        let oldest = scene
+            .aggregate(subject)
+            .filter(|_| matches!(allowed, CompareOp::Lt | CompareOp::Le))
+            .and_then(|aggregate| self.oldest(aggregate));
         let subject = self.speech.term(subject, scene);
         found.push(Witness::Total {
             subject,
             value,
             bound,
         });
+        found.extend(oldest);
         true
     }
+}
+
+impl LeafCase<'_, '_> {
+    /// Of the events an aggregate looks at, the first that will be forgotten.
+    fn oldest(&self, aggregate: &Aggregate) -> Option<Witness> {
+        fn window(cond: &Cond) -> Option<(i64, &Cond)> {
+            match &cond.kind {
+                CondKind::Formerly { window, body } => Some((window.seconds()?, body)),
+                CondKind::And(parts) => parts.iter().find_map(window),
+                CondKind::Exists { body, .. } => window(body),
+                _ => None,
+            }
+        }
+        let (window, body) = window(&aggregate.body)?;
+        let case = self.case;
+        let pattern = Pattern::of(body, &aggregate.body, case.event, &self.known)?;
+        let counted = case.newest(&pattern).filter(|recent| {
+            case.now().saturating_sub(recent.event.time) <= window
+                && pattern.matches(&recent.event) == Outcome::Hit
+        });
+        // What is not kept may be older.
+        let oldest = counted
+            .last()
+            .filter(|oldest| case.whole || !oldest.forgetful)?;
+        let seen = case.seen(&oldest.event);
+        let leaves = window.saturating_sub(seen.age).saturating_add(1);
+        Some(Witness::Oldest { seen, leaves })
+    }
+}
+
+/// A field of what is known of an event.
+fn at<'e>(event: &'e Event, path: &[SmolStr]) -> Option<&'e Value> {
+    let (first, rest) = path.split_first()?;
+    let rest: Vec<&str> = rest.iter().map(SmolStr::as_str).collect();
+    event.logged.get(first)?.at(&rest)
 }
 
 /// Whether the rule asks for the leaf to hold or not to hold; nothing where that depends.

@@ -45,6 +45,18 @@ pub enum Witness {
         found: Option<String>,
         wanted: String,
     },
+    /// An event that came close, but something was not so when it came.
+    NotThen { seen: Seen, missed: String },
+    /// An event that would have done, were it not in another partition.
+    Elsewhere {
+        seen: Seen,
+        field: String,
+        found: String,
+    },
+    /// What came just before the request.
+    Before(Seen),
+    /// Of what is counted, the oldest, and when it counts no more.
+    Oldest { seen: Seen, leaves: i64 },
     /// What should not have happened, did.
     Because(String),
     /// A count or sum is beyond its bound.
@@ -98,11 +110,9 @@ impl Display for Witness {
                 }
             }
             Witness::TooOld { last, window } => {
-                write!(
-                    f,
-                    "last: {last}; the rule looks back {}",
-                    words::span(*window)
-                )
+                let by = length(last.age.saturating_sub(*window));
+                let span = words::span(*window);
+                write!(f, "last: {last}, {by} too long; the rule looks back {span}")
             }
             Witness::Undone { last, by } => {
                 write!(f, "last: {last}; undone")?;
@@ -123,6 +133,19 @@ impl Display for Witness {
                     None => write!(f, "no {field}; {wanted} is wanted"),
                 }
             }
+            Witness::NotThen { seen, missed } => {
+                write!(f, "nearest: {seen}, but it was not so that {missed}")
+            }
+            Witness::Elsewhere { seen, field, found } => write!(
+                f,
+                "nearest: {seen}, which the rule does not see: its {field} is {found}"
+            ),
+            Witness::Before(seen) => write!(f, "just before it: {seen}"),
+            Witness::Oldest { seen, leaves } => write!(
+                f,
+                "oldest: {seen}; it leaves the window in {}",
+                wait(*leaves)
+            ),
             Witness::Because(what) => write!(f, "because: {what}"),
             Witness::Last(seen) => write!(f, "last: {seen}"),
             Witness::Total {

@@ -114,9 +114,7 @@ fn written_out(var: &VarRef, body: &Cond) -> Option<Cond> {
     let CondKind::And(parts) = &body.kind else {
         return None;
     };
-    let is_var = |term: &Term| {
-        matches!(&term.kind, TermKind::Var(other) if other.name == var.name && other.sigil == var.sigil)
-    };
+    let is_var = |term: &Term| matches!(&term.kind, TermKind::Var(other) if other.name == var.name && other.sigil == var.sigil);
     let (at, value) = parts.iter().enumerate().find_map(|(at, part)| {
         let CondKind::Compare { op, left, right } = &part.kind else {
             return None;
@@ -269,7 +267,11 @@ pub(super) fn rounded(op: CompareOp, n: i64) -> (CompareOp, i64) {
         let zeros = if n == 0 {
             20
         } else {
-            n.to_string().bytes().rev().take_while(|b| *b == b'0').count()
+            n.to_string()
+                .bytes()
+                .rev()
+                .take_while(|b| *b == b'0')
+                .count()
         };
         (zeros, matches!(op, CompareOp::Ge | CompareOp::Le))
     };
@@ -310,9 +312,9 @@ pub(super) fn each_name(cond: &mut Cond, change: &mut dyn FnMut(&mut VarRef)) {
             each_name(left, change);
             each_name(right, change);
         }
-        CondKind::Not(body)
-        | CondKind::Formerly { body, .. }
-        | CondKind::Previous { body, .. } => each_name(body, change),
+        CondKind::Not(body) | CondKind::Formerly { body, .. } | CondKind::Previous { body, .. } => {
+            each_name(body, change)
+        }
         CondKind::Exists { binder, body } => {
             change(&mut binder.var);
             each_name(body, change);
@@ -473,7 +475,9 @@ impl Names {
         loop {
             match inner.kind {
                 CondKind::Exists { binder, body }
-                    if binders.iter().all(|other| other.var.name != binder.var.name) =>
+                    if binders
+                        .iter()
+                        .all(|other| other.var.name != binder.var.name) =>
                 {
                     binders.push(binder);
                     spans.push(inner.span);

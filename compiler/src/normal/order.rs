@@ -28,7 +28,9 @@ const TELLING: [&str; 14] = [
 pub(super) fn field(path: &str) -> (usize, String) {
     let name = path.strip_prefix("input.").unwrap_or(path);
     let known = TELLING.iter().position(|telling| *telling == name);
-    (known.unwrap_or(TELLING.len()), name.to_owned())
+    // What came of it is told last.
+    let late = usize::from(path.starts_with("output."));
+    (known.unwrap_or(TELLING.len() + late), name.to_owned())
 }
 
 pub(super) fn path(words: &[Ident]) -> String {

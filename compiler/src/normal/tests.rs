@@ -94,7 +94,10 @@ fn each_kind_of_spelling() {
         assert_eq!(of(&full(one)), of(&full(other)), "{one} | {other}");
     }
     let clauses = [
-        ("when { context.a == 1 && context.b == 2 }", "when { context.b == 2 } when { context.a == 1 }"),
+        (
+            "when { context.a == 1 && context.b == 2 }",
+            "when { context.b == 2 } when { context.a == 1 }",
+        ),
         ("unless { context.a == 1 }", "when { context.a != 1 }"),
         (
             r#"when temporal { formerly within 1h B::Action::"y"::k{ a: 1 } && !(previous within 5s B::Action::"y"::k{}) }"#,
@@ -123,7 +126,9 @@ fn each_kind_of_spelling() {
     }
     assert_eq!(
         of(r#"permit (principal, action in [A::Action::"x", A::Action::"y"], resource);"#),
-        of(r#"permit (resource, action in [A::Action::"y", A::Action::"x", A::Action::"y"], principal);"#),
+        of(
+            r#"permit (resource, action in [A::Action::"y", A::Action::"x", A::Action::"y"], principal);"#
+        ),
     );
 }
 
@@ -296,7 +301,9 @@ impl Written {
 impl Guard {
     fn of(c: &mut Choices<'_>, depth: usize) -> Guard {
         let some = |c: &mut Choices<'_>| -> Vec<Guard> {
-            (0..2 + c.pick(2)).map(|_| Guard::of(c, depth - 1)).collect()
+            (0..2 + c.pick(2))
+                .map(|_| Guard::of(c, depth - 1))
+                .collect()
         };
         match c.pick(if depth == 0 { 5 } else { 9 }) {
             0 => Guard::Text(c.pick(3), c.pick(3)),
@@ -333,11 +340,16 @@ impl Guard {
                 let field = format!("context.input.{}", NUMBERS[*field]);
                 number(&field, *op, *bound, c)
             }
-            Guard::Flag => ["context.input.intercepted", "context[\"input\"].intercepted"]
-                [c.pick(2)]
+            Guard::Flag => [
+                "context.input.intercepted",
+                "context[\"input\"].intercepted",
+            ][c.pick(2)]
             .to_owned(),
             Guard::Like(field, value) => {
-                format!("context.input.{} like \"{}*\"", TEXTS[*field], VALUES[*value])
+                format!(
+                    "context.input.{} like \"{}*\"",
+                    TEXTS[*field], VALUES[*value]
+                )
             }
             Guard::Not(inner) => format!("!({})", inner.spelled(c)),
             Guard::All(parts) => joined(parts, "&&", "||", c),
@@ -458,9 +470,9 @@ impl Past {
         };
         let plain = match self {
             Past::Match(fields) => {
-                let fields = fields
-                    .iter()
-                    .map(|(field, value)| format!("input.{}: \"{}\"", TEXTS[*field], VALUES[*value]));
+                let fields = fields.iter().map(|(field, value)| {
+                    format!("input.{}: \"{}\"", TEXTS[*field], VALUES[*value])
+                });
                 event(fields.collect(), c)
             }
             Past::Join(field, at) => {
@@ -522,10 +534,18 @@ impl Past {
                 }
             }
             Past::Formerly(at, body) => {
-                format!("formerly within {} {}", window(*at, c), body.spelled(c, taken))
+                format!(
+                    "formerly within {} {}",
+                    window(*at, c),
+                    body.spelled(c, taken)
+                )
             }
             Past::Previous(at, body) => {
-                format!("previous within {} {}", window(*at, c), body.spelled(c, taken))
+                format!(
+                    "previous within {} {}",
+                    window(*at, c),
+                    body.spelled(c, taken)
+                )
             }
             Past::Since(left, at, right) => format!(
                 "{} since within {} {}",

@@ -3,7 +3,7 @@
 use crate::schema::{
     ActionDecl, EventId, Extension, FieldType, PinValue, RecordType, Service, Type,
 };
-use crate::value::{EntityUid, Record, Value};
+use crate::value::{EntityUid, Record, Value, put};
 use smol_str::SmolStr;
 
 /// Makes values of a schema's types.
@@ -95,7 +95,7 @@ impl Plain<'_> {
                         None => first.to_ascii_lowercase().contains("resource"),
                     };
                     if let Some(uid) = if of_resource { resource } else { principal } {
-                        put(&mut logged, path, Value::Entity(uid.clone()));
+                        put(&mut logged, path, Some(Value::Entity(uid.clone())));
                     }
                 }
                 FieldType::Injected(name) => {
@@ -104,26 +104,10 @@ impl Plain<'_> {
                         "Bool" => Value::Bool(false),
                         _ => Value::str(injected),
                     };
-                    put(&mut logged, path, value);
+                    put(&mut logged, path, Some(value));
                 }
             }
         }
         logged
-    }
-}
-
-fn put(record: &mut Record, path: &[SmolStr], value: Value) {
-    let Some((first, rest)) = path.split_first() else {
-        return;
-    };
-    if rest.is_empty() {
-        record.insert(first.clone(), value);
-        return;
-    }
-    let inner = record
-        .entry(first.clone())
-        .or_insert_with(|| Value::Object(Record::new()));
-    if let Value::Object(inner) = inner {
-        put(inner, rest, value);
     }
 }

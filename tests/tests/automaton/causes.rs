@@ -10,9 +10,8 @@ use dogwood_compiler::event::Event;
 use dogwood_compiler::explain::{Change, cause, changes};
 use dogwood_compiler::monitor::{Config, Decision, Monitor, Policy, lateness};
 use dogwood_compiler::schema::Service;
-use dogwood_compiler::value::{Record, Value};
+use dogwood_compiler::value::put;
 use proptest::prelude::*;
-use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// A permit or forbid on a random leaf, over a plain permit if it forbids.
@@ -56,20 +55,6 @@ fn last(policy: &Arc<Policy>, lateness: i64, events: &[&Event]) -> Option<Decisi
         decided = monitor.step(event).unwrap();
     }
     decided
-}
-
-fn put(record: &mut Record, path: &[SmolStr], value: &Value) {
-    match path {
-        [] => {}
-        [last] => {
-            record.insert(last.clone(), value.clone());
-        }
-        [first, rest @ ..] => {
-            if let Some(Value::Object(inner)) = record.get_mut(first) {
-                put(inner, rest, value);
-            }
-        }
-    }
 }
 
 proptest! {
@@ -128,10 +113,15 @@ proptest! {
                         request.time += seconds;
                     }
                     Change::After(event) => all.push((**event).clone()),
-                    Change::With { path, value } => {
-                        let value = value.clone().unwrap();
-                        put(&mut request.logged, path, &value);
-                        put(&mut request.request.as_mut().unwrap().context, path, &value);
+                    Change::With { path, value }
+                    | Change::Unlike {
+                        path,
+                        example: value,
+                        ..
+                    } => {
+                        put(&mut request.logged, path, Some(value.clone()));
+                        let context = &mut request.request.as_mut().unwrap().context;
+                        put(context, path, Some(value.clone()));
                     }
                 }
                 all.push(request);

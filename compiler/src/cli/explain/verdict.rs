@@ -6,7 +6,7 @@ use dogwood_compiler::compile::CheckedRule;
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
 use dogwood_compiler::explain::{
-    Cause, Change, NamedRule, Witness, cause, changes, describe, spoken_wait, why,
+    Cause, Change, NamedRule, Witness, cause, changes, describe, spoken_wait, why_after,
 };
 use dogwood_compiler::monitor::{self, Config, Decision, Monitor, Policy};
 use dogwood_compiler::value::Value;
@@ -67,7 +67,7 @@ impl<'t> Verdict<'t> {
                 .filter_map(|rule| named.get(*rule))
                 .map(|rule| rule.name.clone())
                 .collect(),
-            why: why(named, &monitor, event, &decision),
+            why: why_after(named, &monitor, events.get(..at)?, event, &decision),
             cause: cause(policy, events, at),
             changes,
             decision,
@@ -151,14 +151,16 @@ impl<'t> Verdict<'t> {
                 Change::After(event) => {
                     format!("it would be allowed after one {}", describe(event))
                 }
-                Change::With { path, value } => match value {
-                    Some(value) => format!(
-                        "it would be allowed if `{}` were {}",
-                        path.join("."),
-                        shown(value)
-                    ),
-                    None => format!("it would be allowed without `{}`", path.join(".")),
-                },
+                Change::With { path, value } => format!(
+                    "it would be allowed if `{}` were {}",
+                    path.join("."),
+                    shown(value)
+                ),
+                Change::Unlike { path, found, .. } => format!(
+                    "it would be allowed if `{}` were not {}",
+                    path.join("."),
+                    shown(found)
+                ),
             })
             .collect()
     }

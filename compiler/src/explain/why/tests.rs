@@ -186,11 +186,11 @@ fn push_after_tests() {
     +310 `npm test -- one`: allowed
     +1300 `git push`: denied
         needs: a `shell:spawn` response of `npm test` in `~/my-project` with `output.status` 0 in the last 15 minutes, and no `shell:spawn` response of `git add …` since
-        last: `npm test` at 10:05:01, 16m 39s ago; the rule looks back 15 minutes
+        last: `npm test` at 10:05:01, 16m 39s ago, 1m 39s too long; the rule looks back 15 minutes
     +1310 `npm test`: allowed
     +1320 `git push`: denied
         needs: a `shell:spawn` response of `npm test` in `~/my-project` with `output.status` 0 in the last 15 minutes, and no `shell:spawn` response of `git add …` since
-        last: `npm test` at 10:05:01, 16m 59s ago; the rule looks back 15 minutes
+        last: `npm test` at 10:05:01, 16m 59s ago, 1m 59s too long; the rule looks back 15 minutes
         nearest: `npm test` at 10:21:51, 9s ago, had `output.status` 2 instead of 0
     ");
 }
@@ -399,8 +399,10 @@ when { temporal { (count for (t: Timepoint). where (formerly within 1m (Box::Act
         because: `program` is "git"
         rule calm:
         because: the number of `shell:spawn` requests in the last minute, this one included, is 3; at most 2 are allowed
+        oldest: `git status` at 10:00:00, 20s ago; it leaves the window in 41s
     +30 `npm test`: denied
         because: the number of `shell:spawn` requests in the last minute, this one included, is 4; at most 2 are allowed
+        oldest: `git status` at 10:00:00, 30s ago; it leaves the window in 31s
         allowed again in 51s if nothing else happens
     "#);
 }
