@@ -4,6 +4,7 @@
 
 mod cli {
     mod as_box;
+    mod changes;
     mod commands;
     mod comparing;
     mod dialogue;

@@ -79,6 +79,8 @@ struct Side<'s> {
 struct Entry {
     pair: Pair,
     name: String,
+    /// What it was called, if it has another `@id` now.
+    renamed: Option<String>,
     was: Option<String>,
     now: Option<String>,
     /// Of a changed pair: by itself, whatever other rules say.
@@ -150,7 +152,11 @@ impl Diff {
                 pair.new.and_then(|at| new.named.get(at)),
             );
             let alone = match (pair.kind, pair.old, pair.new) {
-                (PairKind::Changed, Some(at_old), Some(at_new)) => {
+                // Where a permit became a forbid, there is nothing to look for.
+                (PairKind::Changed, Some(at_old), Some(at_new))
+                    if before.map(|named| named.rule.effect)
+                        == after.map(|named| named.rule.effect) =>
+                {
                     let both = old
                         .rules
                         .get(at_old)
@@ -179,6 +185,10 @@ impl Diff {
                     .or(before)
                     .map(|named| named.name.clone())
                     .unwrap_or_default(),
+                renamed: before
+                    .zip(after)
+                    .filter(|(before, after)| id(before) != id(after))
+                    .map(|(before, _)| before.name.clone()),
                 was: sentence(before, old),
                 now: sentence(after, new),
                 alone,
@@ -253,6 +263,10 @@ impl<'s> Side<'s> {
             names => format!("{verdict} ({})", names.join(", ")),
         }
     }
+}
+
+fn id(named: &NamedRule) -> Option<&str> {
+    named.rule.annotation("id")
 }
 
 fn as_permit(rule: &Rule) -> Rule {
@@ -334,6 +348,15 @@ fn told(
             }
         }
     }
+    for entry in entries.iter().filter(|entry| entry.renamed.is_some()) {
+        let before = entry.renamed.as_deref().unwrap_or_default();
+        _ = writeln!(
+            out,
+            "{}: was called {}",
+            printable(&entry.name),
+            printable(before)
+        );
+    }
     if !reworded.is_empty() {
         let names: Vec<String> = reworded.into_iter().collect();
         _ = writeln!(
@@ -401,9 +424,14 @@ fn equal(search: &Search) -> String {
 fn steps(found: &Difference, indent: &str) -> String {
     let mut out = String::new();
     let start = found.events.first().map_or(0, |event| event.time);
-    for event in &found.events {
+    for same in found.events.chunk_by(|one, next| one == next) {
+        let Some(event) = same.first() else { continue };
         let at = span_text(event.time.saturating_sub(start));
-        _ = writeln!(out, "{indent}+{at}  {}", printable(&describe(event)));
+        let times = match same.len() {
+            1 => String::new(),
+            n => format!("  ({n} times)"),
+        };
+        _ = writeln!(out, "{indent}+{at}  {}{times}", printable(&describe(event)));
     }
     out
 }
@@ -448,6 +476,7 @@ fn as_json(
             });
             json!({
                 "rule": entry.name,
+                "was_called": entry.renamed,
                 "change": change,
                 "was": entry.was,
                 "now": entry.now,

@@ -126,7 +126,79 @@ pub fn search(
         }
         level = next;
     }
+    if vocabulary.most >= bounds.events {
+        runs(old_policy, new_policy, vocabulary, bounds, &mut found);
+    }
     found
+}
+
+/// Looks among runs of one event over and over: what a cap counts needs more events than can be tried in every
+/// order.
+fn runs(
+    old_policy: &Arc<Policy>,
+    new_policy: &Arc<Policy>,
+    vocabulary: &Vocabulary,
+    bounds: Bounds,
+    found: &mut Search,
+) {
+    let decided = || vocabulary.events.iter().filter(|template| template.decided);
+    let mut shortest: Option<Vec<Event>> = None;
+    let mut tried = 0;
+    for template in vocabulary.events.iter().filter(|template| template.history) {
+        let mut old = Monitor::new(Arc::clone(old_policy), Config::default());
+        let mut new = Monitor::new(Arc::clone(new_policy), Config::default());
+        for length in 1..=vocabulary.most + 1 {
+            let longer = |best: &Vec<Event>| length + 1 >= best.len();
+            if tried >= bounds.tried || shortest.as_ref().is_some_and(longer) {
+                break;
+            }
+            let (Ok(_), Ok(_)) = (old.step(&template.event), new.step(&template.event)) else {
+                break;
+            };
+            let last = decided().find(|last| {
+                tried += 1;
+                let (mut old, mut new) = (old.clone(), new.clone());
+                match (old.step(&last.event), new.step(&last.event)) {
+                    (Ok(Some(old)), Ok(Some(new))) => old.verdict != new.verdict,
+                    _ => false,
+                }
+            });
+            if let Some(last) = last {
+                let mut events = vec![template.event.clone(); length];
+                events.push(last.event.clone());
+                shortest = Some(events);
+                break;
+            }
+        }
+    }
+    found.tried += tried;
+    let difference = shortest.and_then(|events| differ(events, old_policy, new_policy));
+    found.difference = difference.map(|found| smaller_run(found, old_policy, new_policy));
+}
+
+/// The same run with fewer fields in the event that is repeated, and in the last.
+fn smaller_run(found: Difference, old: &Arc<Policy>, new: &Arc<Policy>) -> Difference {
+    let mut best = found;
+    let Some((last, run)) = best.events.split_last() else {
+        return best;
+    };
+    let (last, repeated, length) = (last.clone(), run.first().cloned(), run.len());
+    let alike = repeated.as_ref() == Some(&last);
+    let Some(repeated) = repeated else {
+        return best;
+    };
+    slim(&repeated, new, &mut |slimmer| {
+        let mut events = vec![slimmer.clone(); length];
+        events.push(if alike { slimmer.clone() } else { last.clone() });
+        match differ(events, old, new) {
+            Some(difference) => {
+                best = difference;
+                true
+            }
+            None => false,
+        }
+    });
+    best
 }
 
 /// The same difference with fewer fields: what makes none is plain or gone.

@@ -17,6 +17,8 @@ pub struct Vocabulary {
     /// Seconds, 0 first.
     pub steps: Vec<i64>,
     pub agreements: Vec<Agreement>,
+    /// The greatest number a count or the like is compared with, if it is one that can be reached one by one.
+    pub most: usize,
 }
 
 /// A field that a rule wants to be what a field of the request is.
@@ -43,6 +45,8 @@ const MOST_VALUES: usize = 6;
 /// A rule for every action speaks of the first few.
 const MOST_ACTIONS: usize = 3;
 const MOST_WINDOWS: usize = 3;
+/// Longer runs of one event are not tried.
+const LONGEST_RUN: usize = 1000;
 
 type Path = Vec<SmolStr>;
 
@@ -62,6 +66,7 @@ struct Mentions {
     resources: BTreeSet<EntityUid>,
     windows: BTreeSet<i64>,
     agreements: BTreeSet<Agreement>,
+    most: usize,
     /// Of the rule being read: where each variable is matched.
     places: BTreeMap<SmolStr, Vec<(EventId, Path)>>,
 }
@@ -108,6 +113,7 @@ pub fn vocabulary<'r>(
         events,
         steps,
         agreements: mentions.agreements.into_iter().collect(),
+        most: mentions.most,
     }
 }
 
@@ -299,6 +305,12 @@ impl Mentions {
             }
             CondKind::Compare { left, right, .. } => {
                 for (side, other) in [(left, right), (right, left)] {
+                    if let TermKind::Int(n) = side.kind
+                        && let Ok(n) = usize::try_from(n)
+                        && n <= LONGEST_RUN
+                    {
+                        self.most = self.most.max(n);
+                    }
                     if let (TermKind::Context(words), Some(value)) =
                         (&side.kind, term_literal(other))
                     {

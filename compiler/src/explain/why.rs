@@ -762,9 +762,7 @@ impl LeafCase<'_, '_> {
                 && pattern.matches(&recent.event) == Outcome::Hit
         });
         // What is not kept may be older.
-        let oldest = counted
-            .last()
-            .filter(|oldest| case.whole || !oldest.forgetful)?;
+        let oldest = counted.last().filter(|_| case.whole)?;
         let seen = case.seen(&oldest.event);
         let leaves = window.saturating_sub(seen.age).saturating_add(1);
         Some(Witness::Oldest { seen, leaves })

@@ -31,6 +31,19 @@ pub(super) fn boolean(expr: &Expr, holds: bool) -> Expr {
         ),
         ExprKind::Compare { op, left, right } => compare(*op, left, right, holds, span),
         ExprKind::Temporal(leaf) => temporal(leaf, holds),
+        // A pattern without `*` is the text itself.
+        ExprKind::Like { target, pattern } if !pattern.parts.contains(&PatternPart::Any) => {
+            let text: String = pattern
+                .parts
+                .iter()
+                .filter_map(|part| match part {
+                    PatternPart::Text(text) => Some(text.as_str()),
+                    PatternPart::Any => None,
+                })
+                .collect();
+            let text = node(ExprKind::Str(text.into()), pattern.span);
+            compare(CompareOp::Eq, target, &text, holds, span)
+        }
         ExprKind::Method { target, name, args } if name.text == "contains" => {
             match (&target.kind, args.as_slice()) {
                 (ExprKind::Set(items), [wanted]) if !items.is_empty() => {

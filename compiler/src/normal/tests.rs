@@ -70,6 +70,7 @@ fn each_kind_of_spelling() {
         (r#"["x"].contains(a)"#, r#""x" == a"#),
         ("a == 1 && a == 1", "a == 1 && true"),
         ("false", "a == 1 && false"),
+        (r#"a == "x""#, r#"a like "x""#),
         ("a == {x: 1, y: 2}", "a == {y: 2, x: 1}"),
     ];
     let full = |guard: &str| {

@@ -3,7 +3,7 @@
 use super::coverage::Coverage;
 use super::{Case, Expected, Step, time};
 use crate::event::Event;
-use crate::explain::{NamedRule, Witness, why};
+use crate::explain::{NamedRule, Witness, why_after};
 use crate::grammar::Span;
 use crate::monitor::{Config, Decision, Monitor, Policy, Verdict};
 use std::collections::BTreeSet;
@@ -117,6 +117,8 @@ pub fn run(
         decisions: 0,
         failure: None,
     };
+    // To say what is nearest to what was missing.
+    let mut past = Vec::new();
     let start = case.steps.first().map_or(0, |step| step.event.time);
     for (number, step) in case.steps.iter().enumerate() {
         for round in 0..step.times {
@@ -141,7 +143,7 @@ pub fn run(
                     .filter(|expected| last || expected.verdict == Verdict::Allow);
                 if let Some(expected) = judged
                     && let Some((mismatch, why)) =
-                        judge(expected, rules, &monitor, &event, &decision)
+                        judge(expected, rules, &monitor, &past, &event, &decision)
                 {
                     outcome.failure = Some(Failure {
                         span: expected.span,
@@ -152,6 +154,7 @@ pub fn run(
                     return outcome;
                 }
             }
+            past.push(event);
             if let (true, Some(response)) = (allowed, &step.response) {
                 let response = shifted(response, later, round);
                 if let Some(coverage) = coverage.as_deref_mut() {
@@ -159,6 +162,7 @@ pub fn run(
                 }
                 // Never late, and nothing is decided at it.
                 _ = monitor.step(&response);
+                past.push(response);
             }
         }
     }
@@ -194,6 +198,7 @@ fn judge(
     expected: &Expected,
     rules: &[NamedRule],
     monitor: &Monitor,
+    past: &[Event],
     event: &Event,
     decision: &Decision,
 ) -> Option<(Mismatch, Vec<String>)> {
@@ -204,7 +209,7 @@ fn judge(
         .map(|rule| rule.name.clone())
         .collect();
     let said = || -> Vec<String> {
-        let witnesses = why(rules, monitor, event, decision);
+        let witnesses = why_after(rules, monitor, past, event, decision);
         let mut lines: Vec<String> = witnesses.iter().map(Witness::to_string).collect();
         lines.extend(decision.errors.iter().map(|error| match error.rule {
             Some(rule) => {

@@ -5,7 +5,7 @@ use super::super::{Findings, counted};
 use dogwood_compiler::compile::Source;
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
-use dogwood_compiler::explain::{NamedRule, describe, explain, why};
+use dogwood_compiler::explain::{NamedRule, describe, explain, why_after};
 use dogwood_compiler::monitor::{Config, Decision, Monitor, Policy};
 use dogwood_compiler::schema::Service;
 use dogwood_compiler::suite::{self, START, record};
@@ -179,7 +179,8 @@ impl<'s> Session<'s> {
             printable(&describe(event)),
             printable(&by)
         );
-        for witness in why(&self.rules, &self.monitor, event, &decision) {
+        let past = self.events.get(..position).unwrap_or_default();
+        for witness in why_after(&self.rules, &self.monitor, past, event, &decision) {
             _ = writeln!(out, "  {}", printable(&witness.to_string()));
         }
         if !decision.allowed() && decision.rules.is_empty() {

@@ -399,10 +399,8 @@ when { temporal { (count for (t: Timepoint). where (formerly within 1m (Box::Act
         because: `program` is "git"
         rule calm:
         because: the number of `shell:spawn` requests in the last minute, this one included, is 3; at most 2 are allowed
-        oldest: `git status` at 10:00:00, 20s ago; it leaves the window in 41s
     +30 `npm test`: denied
         because: the number of `shell:spawn` requests in the last minute, this one included, is 4; at most 2 are allowed
-        oldest: `git status` at 10:00:00, 30s ago; it leaves the window in 31s
         allowed again in 51s if nothing else happens
     "#);
 }
