@@ -226,8 +226,12 @@ impl Test {
 
     /// Runs until interrupted.
     fn watch(&self) -> Result<Outcome, Failure> {
+        let mut watched: Vec<PathBuf> = Vec::new();
         loop {
-            let watched = match self.all() {
+            // What changes during the run must be seen after it, so this is from before.
+            let listed = files::stamps(&self.paths, &[]);
+            let mut known = files::stamps(&[], &watched);
+            watched = match self.all() {
                 Ok(outcomes) => {
                     self.tell(&outcomes)?;
                     outcomes.into_iter().flat_map(|file| file.read).collect()
@@ -239,7 +243,10 @@ impl Test {
                 }
             };
             super::remark("watching; stop with Ctrl-C");
-            let before = files::stamps(&self.paths, &watched);
+            known.retain(|path, _| watched.contains(path));
+            let mut before = files::stamps(&[], &watched);
+            before.extend(known);
+            before.extend(listed);
             while files::stamps(&self.paths, &watched) == before {
                 std::thread::sleep(Duration::from_millis(200));
             }

@@ -334,3 +334,111 @@ fn records_of_a_box_become_a_test() {
         assert!(answer.err.contains(said), "{}", answer.err);
     }
 }
+
+/// The lines of a program that goes on, up to one that begins so.
+struct Watched {
+    child: std::process::Child,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Watched {
+    fn start(place: &Place) -> Watched {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_dogwood"))
+            .args(["test", "--watch"])
+            .current_dir(place.path())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let (send, lines) = std::sync::mpsc::channel();
+        let out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            use std::io::BufRead;
+            out.lines()
+                .map_while(Result::ok)
+                .all(|line| send.send(line).is_ok())
+        });
+        Watched { child, lines }
+    }
+
+    /// Waits for a run that says so.
+    fn until(&self, wanted: &str) {
+        let mut out = String::new();
+        while !out.contains(wanted) {
+            let wait = std::time::Duration::from_secs(60);
+            match self.lines.recv_timeout(wait) {
+                Ok(line) => out.push_str(&format!("{line}\n")),
+                Err(_) => panic!("waited in vain for {wanted:?}, saw\n{out}"),
+            }
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+#[test]
+fn watching_sees_files_change_come_go_and_move() {
+    let place = Place::new();
+    let test = "[[test]]\nname = \"runs\"\nevents = [{ command = \"ls\", expect = \"allow\" }]\n";
+    place.file("a.dwtest.toml", test);
+    let path = |name: &str| place.path().join(name);
+    // At once, as editors do it.
+    let write = |name: &str, content: &str| {
+        let new = place.file("new.tmp", content);
+        std::fs::rename(new, path(name)).unwrap();
+    };
+    let watched = Watched::start(&place);
+    watched.until("FAILED: 0 passed, 1 file could not be run");
+    write("a.dw", POLICY);
+    watched.until("OK: 1 passed");
+    write("a.dw", &POLICY.replace("permit", "forbid"));
+    watched.until("FAILED: 0 passed, 1 failed");
+    write("a.dw", POLICY);
+    watched.until("OK: 1 passed");
+    write("b.dwtest.toml", &format!("policy = \"a.dw\"\n{test}"));
+    watched.until("b.dwtest.toml\n  ok    runs\nOK: 2 passed");
+    std::fs::rename(path("b.dwtest.toml"), path("c.dwtest.toml")).unwrap();
+    watched.until("c.dwtest.toml\n  ok    runs\nOK: 2 passed");
+    std::fs::remove_file(path("c.dwtest.toml")).unwrap();
+    watched.until("a.dwtest.toml\n  ok    runs\nOK: 1 passed");
+    write("own.dwschema", "no schema");
+    write(
+        "a.dwtest.toml",
+        &format!("event-schema = \"own.dwschema\"\n{test}"),
+    );
+    watched.until("FAILED: 0 passed, 1 file could not be run");
+    write(
+        "own.dwschema",
+        include_str!("../../../stdlib-policies/box/events.dwschema"),
+    );
+    watched.until("OK: 1 passed");
+}
+
+/// Every example has its tests, and they pass.
+#[test]
+fn the_examples_keep_their_promises() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples");
+    let mut tried = 0;
+    for entry in std::fs::read_dir(&examples).unwrap() {
+        let folder = entry.unwrap().path();
+        if !folder.join("policy.dw").is_file() {
+            continue;
+        }
+        tried += 1;
+        let answer = Place::new().run(&["test", folder.to_str().unwrap()]);
+        assert_eq!(
+            answer.status,
+            0,
+            "{}\n{}{}",
+            folder.display(),
+            answer.out,
+            answer.err
+        );
+    }
+    assert!(tried >= 7, "{tried}");
+}

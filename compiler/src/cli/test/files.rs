@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// Endings of files a policy consists of.
+const WATCHED: [&str; 5] = ["dw", "cedarschema", "dwschema", "json", "toml"];
 /// Folders below this are not looked into.
 const DEEPEST: usize = 64;
 
@@ -65,12 +67,35 @@ pub fn policy(test: &Path, header: &Header) -> Result<PolicyArgs, Box<Diagnostic
     })
 }
 
-/// When each file was last written; with the files that have come or gone.
-pub fn stamps(paths: &[PathBuf], read: &[PathBuf]) -> BTreeMap<PathBuf, Option<SystemTime>> {
+/// When a file was last written, and how long it is.
+type Stamp = Option<(Option<SystemTime>, u64)>;
+
+/// The state of each file; with the files that have come or gone. What stands beside a test file may become its
+/// policy or schema, so its folder is watched, too.
+pub fn stamps(paths: &[PathBuf], read: &[PathBuf]) -> BTreeMap<PathBuf, Stamp> {
     let found = find(paths).unwrap_or_default();
-    let all = found.iter().chain(read);
+    let mut beside: Vec<PathBuf> = found
+        .iter()
+        .filter_map(|path| path.parent())
+        .flat_map(|folder| {
+            let folder = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                folder
+            };
+            std::fs::read_dir(folder).into_iter().flatten()
+        })
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            ending.is_some_and(|ending| WATCHED.contains(&ending))
+        })
+        .collect();
+    beside.sort();
+    beside.dedup();
+    let all = found.iter().chain(read).chain(&beside);
     all.map(|path| {
-        let stamp = std::fs::metadata(path).and_then(|file| file.modified());
+        let stamp = std::fs::metadata(path).map(|file| (file.modified().ok(), file.len()));
         (path.clone(), stamp.ok())
     })
     .collect()
