@@ -131,6 +131,7 @@ fn written_out(var: &VarRef, body: &Cond) -> Option<Cond> {
     })?;
     let mut rest = parts.clone();
     rest.remove(at);
+    let mut used = false;
     for part in &mut rest {
         let compared = match &mut part.kind {
             CondKind::Not(inner) => &mut inner.kind,
@@ -140,6 +141,7 @@ fn written_out(var: &VarRef, body: &Cond) -> Option<Cond> {
             for side in [left, right] {
                 if is_var(side) {
                     side.clone_from(&value);
+                    used = true;
                 }
             }
         }
@@ -151,7 +153,8 @@ fn written_out(var: &VarRef, body: &Cond) -> Option<Cond> {
             return None;
         }
     }
-    Some(node(CondKind::And(rest), body.span))
+    // Nothing is left out, even where it says nothing.
+    used.then(|| node(CondKind::And(rest), body.span))
 }
 
 fn names(term: &Term, var: &VarRef) -> bool {

@@ -161,3 +161,69 @@ fn the_page_stands_alone_and_is_read_by_a_browser() {
     assert_eq!(dom.matches("<li id=\"event-").count(), 9, "{dom}");
     assert!(dom.contains("</dl>"), "the page was read to its end");
 }
+
+#[test]
+fn macros_are_told_by_their_names() {
+    let place = Place::new();
+    place.file(
+        "policy.dw",
+        r#"def temporal pushed_after_tests(?who, ?w) {
+  !Box::Action::"shell:spawn"::response{ input.program: "git", input.arg1: "add" }
+  since within ?w Box::Action::"shell:spawn"::response{ input.program: "npm", output.status: 0, callerPrincipal: ?who }
+};
+def temporal spent(?w) { count for ($t: Timepoint). where (formerly within ?w (Box::Action::"mcp:call"::request{} && tp($t))) };
+def temporal asked_before(?w, ?what) { formerly within ?w ?what{ input.host: context.input.host } };
+def cedar main_branch(?name) { ?name == "main" || ?name == "master" };
+
+@id("gate")
+forbid (principal, action == Box::Action::"shell:spawn", resource)
+when { context.input.program == "git" && context.input has arg2 && main_branch(context.input.arg2) }
+unless temporal { pushed_after_tests(principal, 15m) };
+
+@id("cap")
+forbid (principal, action == Box::Action::"mcp:call", resource)
+when temporal { spent(1h) > 60 && count_within(10m, Box::Action::"mcp:call"::request{ input.server: "aws" }) >= 3 };
+
+@id("host")
+permit (principal, action == Box::Action::"http:request", resource)
+unless temporal { asked_before(1d, Box::Action::"http:request"::response{}) };
+"#,
+    );
+    let named = place.run(&["explain", "policy.dw"]).out;
+    let expanded = place.run(&["explain", "policy.dw", "--expand"]).out;
+    let json = place.run(&["explain", "policy.dw", "--format", "json"]);
+    let markdown = place
+        .run(&["explain", "policy.dw", "--format", "markdown"])
+        .out;
+    assert_eq!(json.json()["macros"].as_array().map(Vec::len), Some(4));
+    insta::assert_snapshot!(format!("{named}---\n{expanded}---\n{markdown}"));
+}
+
+#[test]
+fn two_spellings_read_the_same() {
+    let place = Place::new();
+    place.file(
+        "one.dw",
+        r#"@id("r") forbid (principal, action in [Box::Action::"net:connect", Box::Action::"http:request"], resource)
+unless { !(context.input.host == "a" || "b" == context.input.host) || 1024 <= context.input.port }
+when temporal { exists (n: Long). (n == (count for (t: Timepoint). where formerly within 60m (Box::Action::"http:request"::request{} && tp(t))) && !(n < 4)) };
+"#,
+    );
+    place.file(
+        "two.dw",
+        r#"@id("r") forbid (resource, action in [Box::Action::"http:request", Box::Action::"net:connect"], principal)
+when temporal { count_within(1h, Box::Action::"http:request"::request{}) > 3 }
+when { if context.input.port < 1024 then ["b", "a"].contains(context.input.host) else false };
+"#,
+    );
+    let of = |name: &str| {
+        let answer = place.run(&["explain", name]);
+        answer.out.replace(name, "policy.dw")
+    };
+    assert_eq!(of("one.dw"), of("two.dw"));
+    insta::assert_snapshot!(of("one.dw"));
+    assert_eq!(
+        place.run(&["diff", "one.dw", "two.dw"]).out,
+        "written differently, the same in meaning: r\nNo rule changed meaning.\n"
+    );
+}

@@ -5,7 +5,7 @@
 use super::formulas::{Writer, services, traces};
 use super::stage::try_rules;
 use dogwood_compiler::event::Event;
-use dogwood_compiler::explain::{NamedRule, Seen, Witness, sentences, why};
+use dogwood_compiler::explain::{NamedRule, Seen, Witness, sentences, why, why_after};
 use dogwood_compiler::monitor::{Config, Monitor, Policy, lateness};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -40,6 +40,10 @@ fn seen(witness: &Witness) -> Vec<&Seen> {
     match witness {
         Witness::Last(seen)
         | Witness::TooOld { last: seen, .. }
+        | Witness::Before(seen)
+        | Witness::NotThen { seen, .. }
+        | Witness::Elsewhere { seen, .. }
+        | Witness::Oldest { seen, .. }
         | Witness::Nearest { seen, .. } => vec![seen],
         Witness::Undone { last, by } => std::iter::once(last).chain(by).collect(),
         _ => Vec::new(),
@@ -65,7 +69,7 @@ proptest! {
     fn a_witness_names_what_happened(
         service in 0usize..4,
         choices in prop::collection::vec(any::<u8>(), 0..160),
-        forbids in any::<bool>(),
+        (forbids, whole) in any::<(bool, bool)>(),
         (unless, events) in (any::<bool>(), any::<bool>()).prop_flat_map(|(unless, back)| (Just(unless), traces(back))),
     ) {
         let service = &services()[service];
@@ -84,7 +88,11 @@ proptest! {
         let mut monitor = Monitor::new(policy, Config { lateness: lateness(&events), explained: true });
         for (position, event) in events.iter().enumerate() {
             let Ok(Some(decision)) = monitor.step(event) else { continue };
-            let found = why(&named, &monitor, event, &decision);
+            let found = if whole {
+                why_after(&named, &monitor, &events[..position], event, &decision)
+            } else {
+                why(&named, &monitor, event, &decision)
+            };
             prop_assert_eq!(found.is_empty(), decision.allowed(), "{}\n{:?}", leaf, event);
             for witness in &found {
                 let line = witness.to_string();
