@@ -58,6 +58,8 @@ proptest! {
         let text = format!("permit(principal, action in Yard::Action::\"Any\", resource) when temporal {{ {leaf} }};");
         let Ok(rules) = try_rules(&text, service) else { return Ok(()) };
         let said = sentences(&rules[0], service).join(" ");
+        // There is nothing to tell of what never applies.
+        if said.starts_with("Never applies") { return Ok(()) }
         for (part, ways) in parts(&leaf) {
             prop_assert!(ways.iter().any(|way| said.contains(way)), "{} is missing:\n{}\n{}", part, leaf, said);
         }
