@@ -366,10 +366,9 @@ impl Watched {
         let mut out = String::new();
         while !out.contains(wanted) {
             let wait = std::time::Duration::from_secs(60);
-            match self.lines.recv_timeout(wait) {
-                Ok(line) => out.push_str(&format!("{line}\n")),
-                Err(_) => panic!("waited in vain for {wanted:?}, saw\n{out}"),
-            }
+            let line = self.lines.recv_timeout(wait);
+            assert!(line.is_ok(), "waited in vain for {wanted:?}, saw\n{out}");
+            out.push_str(&format!("{}\n", line.unwrap_or_default()));
         }
     }
 }
