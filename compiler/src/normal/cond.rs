@@ -5,6 +5,7 @@ use crate::explain::words;
 use crate::grammar::Span;
 use crate::grammar::ast::*;
 use smol_str::{SmolStr, format_smolstr};
+use std::cmp::Ordering;
 
 /// The condition in normal form, its variables numbered in the order in which they are met.
 pub(super) fn closed(cond: &Cond) -> Cond {
@@ -80,7 +81,20 @@ fn shape(cond: &Cond, holds: bool) -> Cond {
         CondKind::Compare { op, left, right } => {
             let (left, right) = (shape_term(left), shape_term(right));
             let key = |side: &Term| (weight(side), order::term(side));
-            let (op, left, mut right) = if key(&right) < key(&left) {
+            let (of_left, of_right) = (key(&left), key(&right));
+            let (about_left, about_right) =
+                ((of_left.0, &of_left.1.0), (of_right.0, &of_right.1.0));
+            // Of two that differ in their names only, the smaller on the left.
+            let swaps = match about_right.cmp(&about_left) {
+                Ordering::Less => true,
+                Ordering::Greater => false,
+                Ordering::Equal => match op {
+                    CompareOp::Gt | CompareOp::Ge => true,
+                    CompareOp::Lt | CompareOp::Le => false,
+                    CompareOp::Eq | CompareOp::Ne => of_right < of_left,
+                },
+            };
+            let (op, left, mut right) = if swaps {
                 (words::mirrored(*op), right, left)
             } else {
                 (*op, left, right)
@@ -384,7 +398,35 @@ pub(super) fn by_itself(cond: &Cond) -> Cond {
         }
     });
     Names::default().cond(&mut cond);
+    sides(&mut cond);
     cond
+}
+
+/// Puts the sides of equations between variables in the order of their names.
+fn sides(cond: &mut Cond) {
+    match &mut cond.kind {
+        CondKind::And(parts) => parts.iter_mut().for_each(sides),
+        CondKind::Since { left, right, .. } => {
+            sides(left);
+            sides(right);
+        }
+        CondKind::Not(body)
+        | CondKind::Formerly { body, .. }
+        | CondKind::Previous { body, .. }
+        | CondKind::Exists { body, .. } => sides(body),
+        CondKind::Compare {
+            op: CompareOp::Eq | CompareOp::Ne,
+            left,
+            right,
+        } => {
+            if let (TermKind::Var(one), TermKind::Var(other)) = (&left.kind, &right.kind)
+                && other.name < one.name
+            {
+                std::mem::swap(left, right);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// New names of the variables in sight, given where each is first met, which no order of binders can change.

@@ -1,3 +1,5 @@
+//! `PROPTEST_CASES` says how many random rules are tried.
+
 mod spellings;
 
 use super::*;
@@ -173,8 +175,6 @@ fn meaning_stays() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     /// Two spellings of one rule read the same and compare as equal.
     #[test]
     fn two_spellings_read_the_same(
@@ -240,8 +240,6 @@ fn request(time: i64, choices: [u8; 6]) -> Event {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     /// A rule and its normal form decide alike.
     #[test]
     fn the_meaning_is_kept(

@@ -29,6 +29,7 @@ enum Guard {
     Text(usize, usize),
     Number(usize, usize, i64),
     Flag,
+    Who(usize),
     Like(usize, usize),
     Not(Box<Guard>),
     All(Vec<Guard>),
@@ -50,6 +51,10 @@ enum Past {
     /// An earlier number that is less than one of this event.
     Less(usize, usize),
     Count(usize, usize, i64),
+    /// Different texts of a field.
+    Distinct(usize, usize, usize, i64),
+    /// Over a number of each event.
+    Sum(usize, usize, usize, i64),
     Asked(usize, bool, usize),
 }
 
@@ -135,15 +140,16 @@ impl Guard {
                 .map(|_| Guard::of(c, depth - 1))
                 .collect()
         };
-        match c.pick(if depth == 0 { 5 } else { 9 }) {
+        match c.pick(if depth == 0 { 6 } else { 10 }) {
             0 => Guard::Text(c.pick(3), c.pick(3)),
             1 => Guard::Number(c.pick(2), c.pick(6), c.pick(12) as i64),
             2 => Guard::Flag,
             3 => Guard::Like(c.pick(3), c.pick(3)),
             4 => Guard::Past(Past::of(c, 2)),
-            5 => Guard::Not(Box::new(Guard::of(c, depth - 1))),
-            6 => Guard::All(some(c)),
-            7 => Guard::Any(some(c)),
+            5 => Guard::Who(c.pick(3)),
+            6 => Guard::Not(Box::new(Guard::of(c, depth - 1))),
+            7 => Guard::All(some(c)),
+            8 => Guard::Any(some(c)),
             _ => Guard::If(Box::new([
                 Guard::of(c, depth - 1),
                 Guard::of(c, depth - 1),
@@ -175,6 +181,14 @@ impl Guard {
                 "context[\"input\"].intercepted",
             ][c.pick(2)]
             .to_owned(),
+            Guard::Who(who) => {
+                let who = format!("Box::Agent::\"{}\"", VALUES[*who]);
+                match c.pick(3) {
+                    0 => format!("principal == {who}"),
+                    1 => format!("{who} == principal"),
+                    _ => format!("!(principal != {who})"),
+                }
+            }
             Guard::Like(field, value) => {
                 format!(
                     "context.input.{} like \"{}*\"",
@@ -272,16 +286,18 @@ fn fresh(taken: &[String], c: &mut Choices<'_>) -> String {
 impl Past {
     fn of(c: &mut Choices<'_>, depth: usize) -> Past {
         let inner = |c: &mut Choices<'_>| Box::new(Past::of(c, depth - 1));
-        match c.pick(if depth == 0 { 5 } else { 10 }) {
+        match c.pick(if depth == 0 { 7 } else { 12 }) {
             0 => Past::Match((0..c.pick(3)).map(|_| (c.pick(3), c.pick(3))).collect()),
             1 => Past::Join(c.pick(3), c.pick(4)),
             2 => Past::Less(c.pick(2), c.pick(4)),
             3 => Past::Count(c.pick(4), c.pick(6), c.pick(12) as i64),
             4 => Past::Asked(c.pick(3), c.pick(2) == 0, c.pick(3)),
-            5 => Past::Formerly(c.pick(4), inner(c)),
-            6 => Past::Previous(c.pick(4), inner(c)),
-            7 => Past::Since(inner(c), c.pick(4), inner(c)),
-            8 => Past::Not(inner(c)),
+            5 => Past::Distinct(c.pick(3), c.pick(4), c.pick(6), c.pick(12) as i64),
+            6 => Past::Sum(c.pick(2), c.pick(4), c.pick(6), c.pick(12) as i64),
+            7 => Past::Formerly(c.pick(4), inner(c)),
+            8 => Past::Previous(c.pick(4), inner(c)),
+            9 => Past::Since(inner(c), c.pick(4), inner(c)),
+            10 => Past::Not(inner(c)),
             _ => Past::All((0..2 + c.pick(2)).map(|_| Past::of(c, depth - 1)).collect()),
         }
     }
@@ -354,6 +370,37 @@ impl Past {
                         number(&count, *op, *bound, c)
                     }
                 }
+            }
+            Past::Distinct(field, at, op, bound) => {
+                let name = fresh(taken, c);
+                let seen = event(vec![format!("input.{}: {name}", TEXTS[*field])], c);
+                let window = window(*at, c);
+                let count = match c.pick(2) {
+                    0 => format!(
+                        "(count for ({name}: String). where formerly within {window} {seen})"
+                    ),
+                    _ => format!("count_distinct_within({name}, {window}, {seen})"),
+                };
+                number(&count, *op, *bound, c)
+            }
+            Past::Sum(field, at, op, bound) => {
+                let name = fresh(taken, c);
+                let point = fresh(&[taken, std::slice::from_ref(&name)].concat(), c);
+                let seen = event(vec![format!("input.{}: {name}", NUMBERS[*field])], c);
+                let window = window(*at, c);
+                let sum = match c.pick(2) {
+                    0 => {
+                        let binders =
+                            vec![format!("({name}: Long)"), format!("({point}: Timepoint)")];
+                        let binders = c.shuffled(binders).join(", ");
+                        let body = c.shuffled(vec![seen, format!("tp({point})")]).join(" && ");
+                        format!(
+                            "(sum {name} for {binders}. where formerly within {window} ({body}))"
+                        )
+                    }
+                    _ => format!("sum_within({name}, {window}, {seen})"),
+                };
+                number(&sum, *op, *bound, c)
             }
             Past::Asked(field, is, value) => {
                 let (field, value) = (TEXTS[*field], VALUES[*value]);
