@@ -451,6 +451,6 @@ fn is_plain(term: &Term) -> bool {
     )
 }
 
-fn is_timepoint(ty: &Name) -> bool {
+pub(super) fn is_timepoint(ty: &Name) -> bool {
     matches!(ty.path.as_slice(), [word] if word.text == "Timepoint")
 }

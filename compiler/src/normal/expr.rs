@@ -429,7 +429,8 @@ fn can_fail(expr: &Expr) -> bool {
         ExprKind::Method { name, .. } if name.text == "getTag" => true,
         _ => {
             let mut found = false;
-            expr.kind.each_part(&mut |part| found = found || can_fail(part));
+            expr.kind
+                .each_part(&mut |part| found = found || can_fail(part));
             found
         }
     }

@@ -136,7 +136,8 @@ fn subject(expr: &Expr) -> Option<(u8, String)> {
 
 fn looks_back(expr: &Expr) -> bool {
     let mut found = matches!(expr.kind, ExprKind::Temporal(_));
-    expr.kind.each_part(&mut |part| found = found || looks_back(part));
+    expr.kind
+        .each_part(&mut |part| found = found || looks_back(part));
     found
 }
 

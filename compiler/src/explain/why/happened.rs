@@ -84,6 +84,11 @@ impl LeafCase<'_, '_> {
                 _ => None,
             }
         }
+        // Of different values, the oldest may have come again since.
+        let each_event = |binder: &Binder| crate::explain::temporal::is_timepoint(&binder.ty);
+        if !aggregate.binders.iter().any(each_event) {
+            return None;
+        }
         let (window, body) = window(&aggregate.body)?;
         let case = self.case;
         let pattern = Pattern::of(body, &aggregate.body, case.event, &self.known)?;
