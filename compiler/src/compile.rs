@@ -55,8 +55,8 @@ pub struct CheckedRule {
     /// Macros written out: no `Param`, `Fresh` or `Call` is left in temporal parts. Fresh names are
     /// plain ones with a `$` in them.
     pub rule: Rule,
-    /// To read aloud: the macros its author declared are still called by name.
-    pub by_name: Rule,
+    /// To read aloud, where it is another: the macros its author declared are still called by name.
+    pub by_name: Option<Rule>,
     pub source: SourceId,
     /// Position among all rules, from 0; the identity of the rule in verdicts.
     pub index: usize,
@@ -268,7 +268,11 @@ fn run(
                 }
             }
             rules.push(CheckedRule {
-                by_name: expand_builtins(written, &library).unwrap_or_else(|| rule.clone()),
+                by_name: if calls.is_empty() {
+                    None
+                } else {
+                    expand_builtins(written, &library)
+                },
                 rule,
                 source: id,
                 index: rules.len(),

@@ -381,7 +381,7 @@ impl Kept {
         Kept {
             checked: CheckedRule {
                 rule: written.clone(),
-                by_name: written.clone(),
+                by_name: None,
                 source: SourceId(0),
                 index: 0,
                 targets: Vec::new(),
@@ -405,7 +405,6 @@ impl Kept {
         let findings = findings.into_iter();
         self.found
             .extend(findings.map(|finding| about_call(finding.diagnostic(text), &calls)));
-        self.checked.by_name.clone_from(&rule);
         self.checked.rule = rule;
         self.checked.targets = targets;
         self.calls = calls;

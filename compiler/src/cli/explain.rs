@@ -112,11 +112,8 @@ impl Explain {
         let explained: Vec<Explanation> = rules
             .iter()
             .map(|rule| {
-                let told = if self.expand {
-                    &rule.rule
-                } else {
-                    &rule.by_name
-                };
+                let by_name = rule.by_name.as_ref().filter(|_| !self.expand);
+                let told = by_name.unwrap_or(&rule.rule);
                 explain(told, rule.index, set.place(rule), &set.service)
             })
             .collect();
