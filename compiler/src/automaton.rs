@@ -11,6 +11,7 @@
 //! could not be decided yet the row carries it along (see `row`). `solve` is the one evaluator, used both
 //! to bring cells up to date and to ask leaves.
 
+mod breaks;
 pub(crate) mod build;
 pub(crate) mod cell;
 pub(crate) mod cost;
@@ -19,11 +20,18 @@ pub(crate) mod formula;
 mod index;
 mod join;
 mod keyed;
+mod lasting;
+mod narrow;
 mod network;
+mod open;
 mod order;
+mod ordered;
 mod pairs;
+mod points;
+mod rewrite;
 pub(crate) mod row;
 pub(crate) mod saved;
+mod share;
 pub(crate) mod solve;
 pub(crate) mod store;
 pub(crate) mod table;

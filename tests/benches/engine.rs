@@ -7,7 +7,7 @@
 //!
 //! `DOGWOOD_BENCH_HISTORY` (`1000,10000,100000,1000000`) names the lengths of history, `DOGWOOD_BENCH_PEER_SECONDS`
 //! (20) how long a cell of the peer may take to load and again to decide, `DOGWOOD_BENCH_STEPS` (20000) how
-//! many decisions of ours are timed. `ours` as an argument leaves the peer out.
+//! many decisions of ours are timed. `ours` as an argument leaves the peer out; the rows of `shape` are ours alone.
 //!
 //! Before anything is timed both engines decide the same events, and must agree and say both yes and no.
 //! Decisions are timed one by one, in the order of a stream: an event of the past, a decision, and so on.
@@ -23,6 +23,8 @@ mod measure;
 mod ours;
 #[path = "engine/peer.rs"]
 mod peer;
+#[path = "engine/shapes.rs"]
+mod shapes;
 #[path = "engine/workload.rs"]
 mod workload;
 
@@ -97,6 +99,11 @@ fn main() {
             row(&workload, &plan);
         }
     }
+    for shape in shapes::all() {
+        if plan.wants(shape.name) {
+            row(&shape, &plan);
+        }
+    }
     if plan.peer.is_some() && plan.wants("durable") {
         durable::run();
     }
@@ -120,7 +127,8 @@ fn rehearse(workload: &Workload) {
 }
 
 fn row(workload: &Workload, plan: &Plan) {
-    if plan.peer.is_some() {
+    let peer = plan.peer.filter(|_| !workload.name.starts_with("shape"));
+    if peer.is_some() {
         rehearse(workload);
     }
     let shortest: &[usize] = match plan.histories.as_slice() {
@@ -129,9 +137,7 @@ fn row(workload: &Workload, plan: &Plan) {
     };
     let mut first: Option<(Duration, Duration)> = None;
     for &history in shortest {
-        let peer = plan
-            .peer
-            .map(|budget| measure::<Peer>(workload, history, budget));
+        let peer = peer.map(|budget| measure::<Peer>(workload, history, budget));
         let ours = match measure::<Ours>(workload, history, plan.ours) {
             Ok(measured) => measured,
             Err(error) => panic!("{}: {error}", workload.name),

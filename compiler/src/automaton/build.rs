@@ -9,6 +9,7 @@ use super::formula::{
 };
 pub(crate) use super::network::{Leaf, Network, Path, Site};
 use super::order::{break_shape, conjunction};
+use super::rewrite::{Split, split, used_once};
 use super::row::{Arith, Cmp, Slot, Sym, Total};
 use super::value::{Val, Values};
 use crate::schema::{EventId, EventSchema, PinValue};
@@ -24,6 +25,9 @@ enum Name {
     Var(u32),
     Param(usize),
 }
+
+/// In place of a variable's number: nothing else asks for its value.
+const ANYTHING: u32 = 0;
 
 /// The slot space of a leaf or cell under construction.
 #[derive(Default)]
@@ -83,6 +87,7 @@ impl Network {
         };
         let known = leaf.known();
         self.pair_up(&mut leaf.node, &mut known.clone());
+        self.narrow(&mut leaf.node, &mut known.clone());
         self.note_lookups(&leaf.node, &mut known.clone());
         leaf
     }
@@ -92,14 +97,16 @@ impl Builder<'_> {
     fn condition(&mut self, cond: &ast::Cond, frame: &mut Frame) -> Node {
         match &cond.kind {
             ast::CondKind::And(parts) => {
-                let parts = parts
-                    .iter()
-                    .map(|part| self.condition(part, frame))
-                    .collect();
-                let known = frame.params().iter().map(|(slot, _)| *slot).collect();
-                conjunction(parts, known, &self.network.cells)
+                let parts: Vec<&ast::Cond> = parts.iter().collect();
+                self.conjunction(&parts, frame)
             }
             ast::CondKind::Not(body) => Node::Not(Box::new(self.condition(body, frame))),
+            ast::CondKind::Exists { binder, body } if used_once(body, &binder.var.name) => {
+                self.scope.push((binder.var.name.clone(), ANYTHING));
+                let body = self.condition(body, frame);
+                self.scope.pop();
+                body
+            }
             ast::CondKind::Exists { binder, body } => {
                 let var = self.fresh();
                 self.scope.push((binder.var.name.clone(), var));
@@ -116,9 +123,12 @@ impl Builder<'_> {
                 let Some(window) = window.seconds() else {
                     return Node::Never;
                 };
-                self.operator(cond.span, window, frame, |builder, inner| {
-                    CellOp::Formerly(builder.condition(body, inner))
-                })
+                match split(body) {
+                    Some(split) => self.split_formerly(cond.span, window, &split, frame),
+                    None => self.operator(cond.span, window, frame, |builder, inner| {
+                        CellOp::Formerly(builder.condition(body, inner))
+                    }),
+                }
             }
             ast::CondKind::Previous { window, body } => {
                 let Some(window) = window.seconds() else {
@@ -153,16 +163,75 @@ impl Builder<'_> {
         }
     }
 
+    /// `formerly` of what has happened, and beside it what compares that with the request.
+    fn split_formerly(
+        &mut self,
+        span: Span,
+        window: i64,
+        split: &Split<'_>,
+        frame: &mut Frame,
+    ) -> Node {
+        let depth = self.scope.len();
+        let mut slots = Vec::with_capacity(split.binders.len());
+        for (binder, body) in &split.binders {
+            if used_once(body, &binder.var.name) {
+                self.scope.push((binder.var.name.clone(), ANYTHING));
+                continue;
+            }
+            let var = self.fresh();
+            self.scope.push((binder.var.name.clone(), var));
+            let slot = frame.slot(Name::Var(var));
+            frame.local.insert(slot);
+            slots.push(slot);
+        }
+        let happened = self.operator(span, window, frame, |builder, inner| {
+            CellOp::Formerly(builder.conjunction(&split.happened, inner))
+        });
+        let compared = split.compared.iter();
+        let mut parts = vec![happened];
+        parts.extend(compared.map(|part| self.condition(part, frame)));
+        self.scope.truncate(depth);
+        let known = frame.params().iter().map(|(slot, _)| *slot).collect();
+        let mut node = conjunction(parts, known, &self.network.cells);
+        for slot in slots.into_iter().rev() {
+            node = Node::Exists(slot, Box::new(node));
+        }
+        if !frame.nested
+            && let Some(site) = frame.sites.last_mut()
+        {
+            site.whole = Some(node.clone());
+        }
+        node
+    }
+
+    fn conjunction(&mut self, parts: &[&ast::Cond], frame: &mut Frame) -> Node {
+        match parts {
+            [one] => self.condition(one, frame),
+            parts => {
+                let parts = parts
+                    .iter()
+                    .map(|part| self.condition(part, frame))
+                    .collect();
+                let known = frame.params().iter().map(|(slot, _)| *slot).collect();
+                conjunction(parts, known, &self.network.cells)
+            }
+        }
+    }
+
     fn fresh(&mut self) -> u32 {
         self.next_var += 1;
         self.next_var
     }
 
-    fn variable(&mut self, var: &ast::VarRef, frame: &mut Frame) -> Slot {
+    fn number(&self, var: &ast::VarRef) -> Option<u32> {
         let mut names = self.scope.iter().rev().chain(&self.free);
         let found = names.find(|(name, _)| *name == var.name);
-        let number = match found {
-            Some((_, number)) => *number,
+        found.map(|(_, number)| *number)
+    }
+
+    fn variable(&mut self, var: &ast::VarRef, frame: &mut Frame) -> Slot {
+        let number = match self.number(var) {
+            Some(number) => number,
             None => {
                 // Free in the whole leaf: the check has rejected it; it binds nothing here.
                 let number = self.fresh();
@@ -197,7 +266,8 @@ impl Builder<'_> {
             breaks,
         } = &mut op
         {
-            *breaks = break_shape(left, right, !nested);
+            let network = &*self.network;
+            *breaks = break_shape(left, right, !nested, &network.cells, &network.open);
         }
         let cell = self.finish(op, window, inner, frame);
         if !nested {
@@ -205,6 +275,7 @@ impl Builder<'_> {
                 span,
                 cell: cell.clone(),
                 total: None,
+                whole: None,
             });
         }
         Node::Cell(cell)
@@ -230,6 +301,7 @@ impl Builder<'_> {
             columns,
         };
         Use {
+            window,
             cell: self.network.cell(def),
             slots,
         }
@@ -283,6 +355,11 @@ impl Builder<'_> {
 
     fn pattern(&mut self, term: &ast::Term, frame: &mut Frame) -> Pattern {
         if matches!(term.kind, ast::TermKind::Wildcard) {
+            return Pattern::Present;
+        }
+        if let ast::TermKind::Var(var) = &term.kind
+            && self.number(var) == Some(ANYTHING)
+        {
             return Pattern::Present;
         }
         match self.term(term, frame) {
@@ -489,6 +566,7 @@ impl Builder<'_> {
             span: aggregate.span,
             cell: cell.clone(),
             total: Some(op),
+            whole: None,
         });
         Some(Term::Window { op, vars, cell })
     }

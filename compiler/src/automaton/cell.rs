@@ -1,18 +1,16 @@
 //! The state of cells, and how one event changes it.
 
+use super::breaks::Ended;
 use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Node};
 use super::index::Key;
 use super::join::Joint;
-use super::keyed::Flat;
 use super::row::{Residual, Row, Slot, Sym};
 use super::solve::{Moment, Vals};
-use super::store::{At, Store};
-use super::table::{Table, row_vals};
+use super::store::At;
+use super::table::{Lookups, Table, row_vals};
 use super::value::Val;
 use super::window::Counts;
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -41,39 +39,26 @@ pub(crate) struct Held {
 pub(crate) enum Breaks {
     /// Anchors carry what they still need in their residual.
     General,
-    /// For each negated part, its key to the last point at which it fired. The time is the clock then, not
-    /// the stamp: a break outlives every anchor before it.
-    Negated(Vec<Store<Flat>>),
-    /// The last run of steps at which the left side held for one key.
-    Run(Option<Run>),
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Run {
-    pub key: Vec<Val>,
-    pub first: i64,
-    pub last: i64,
+    /// For each part of the left side.
+    Parts(Vec<Ended>),
 }
 
 impl CellState {
-    pub fn new(def: &CellDef, masks: &BTreeSet<u64>) -> CellState {
+    pub fn new(def: &CellDef, lookups: Lookups<'_>) -> CellState {
         match &def.op {
-            CellOp::Formerly(_) => CellState::Formerly(Table::new(def.columns.len(), masks)),
+            CellOp::Formerly(_) => CellState::Formerly(Table::new(def.columns.len(), lookups)),
             CellOp::Previous(_) => CellState::Previous {
                 older: None,
                 newer: None,
             },
             CellOp::Since { breaks, .. } => CellState::Since {
-                anchors: Table::new(def.columns.len(), masks),
+                anchors: Table::new(def.columns.len(), lookups),
                 breaks: match breaks {
                     BreakShape::General => Breaks::General,
-                    BreakShape::Negated(parts) => Breaks::Negated(
-                        parts
-                            .iter()
-                            .map(|(_, columns)| Store::new(Flat::new(columns.len())))
-                            .collect(),
-                    ),
-                    BreakShape::Run(_) => Breaks::Run(None),
+                    BreakShape::Parts(parts) => {
+                        let parts = parts.iter().map(Ended::new);
+                        Breaks::Parts(parts.collect())
+                    }
                 },
             },
             CellOp::Window {
@@ -113,21 +98,10 @@ impl CellState {
                 },
             ) => {
                 match (breaks, shape) {
-                    (Breaks::Negated(stores), BreakShape::Negated(parts)) => {
-                        for (store, (part, columns)) in stores.iter_mut().zip(parts) {
-                            let at = At {
-                                pos: at.pos,
-                                time: clock,
-                            };
-                            moment.keys(part, def.width, columns, |key| {
-                                store.insert(&key, at, clock);
-                            });
+                    (Breaks::Parts(ended), BreakShape::Parts(parts)) => {
+                        for (ended, part) in ended.iter_mut().zip(parts) {
+                            ended.update(part, def.width, moment, clock);
                         }
-                    }
-                    (Breaks::Run(run), BreakShape::Run(columns)) => {
-                        moment.keys(left, def.width, columns, |key| {
-                            extend(run, &key, at.pos);
-                        });
                     }
                     _ if anchors.len() > 0 && may_fail(left, moment.event) => {
                         anchors.rework(&def.columns, def.width, floor, |row| {
@@ -144,8 +118,8 @@ impl CellState {
                     counts.insert(&vals, at, floor);
                 });
             }
-            (CellState::Pair(joint), CellOp::Pair { left, right, .. }) => {
-                joint.update(left, right, moment);
+            (CellState::Pair(joint), CellOp::Pair { left, others, .. }) => {
+                joint.update(left, others, moment);
             }
             _ => {}
         }
@@ -171,11 +145,9 @@ impl CellState {
             CellState::Since { anchors, breaks } => {
                 anchors.expire(limit);
                 anchors.give_back(def);
-                if let Breaks::Negated(stores) = breaks {
-                    // Anchors before a break may be stamped up to the clock at the break.
-                    for store in stores {
-                        store.expire(limit, |_, _| {});
-                        store.give_back();
+                if let Breaks::Parts(parts) = breaks {
+                    for ended in parts {
+                        ended.expire(floor, def.window);
                     }
                 }
             }
@@ -191,10 +163,12 @@ impl CellState {
             CellState::Previous { .. } => None,
             CellState::Since {
                 anchors,
-                breaks: Breaks::Negated(stores),
+                breaks: Breaks::Parts(parts),
             } => {
-                let broken = stores.iter().filter_map(Store::oldest);
-                broken.chain(anchors.oldest()).min()
+                let ended = parts.iter().filter_map(|ended| ended.deadline(def.window));
+                let oldest = anchors.oldest();
+                let oldest = oldest.map(|time| time.saturating_add(def.window));
+                return ended.chain(oldest).min();
             }
             CellState::Since { anchors, .. } => anchors.oldest(),
             CellState::Window(counts) => counts.oldest(),
@@ -216,8 +190,7 @@ impl CellState {
                 anchors.len()
                     + match breaks {
                         Breaks::General => 0,
-                        Breaks::Negated(stores) => stores.iter().map(Store::len).sum(),
-                        Breaks::Run(run) => usize::from(run.is_some()),
+                        Breaks::Parts(parts) => parts.iter().map(Ended::len).sum(),
                     }
             }
             CellState::Window(counts) => counts.len(),
@@ -236,8 +209,8 @@ impl CellState {
             CellState::Since { anchors, breaks } => {
                 anchors.bytes()
                     + match breaks {
-                        Breaks::Negated(stores) => stores.iter().map(Store::bytes).sum(),
-                        Breaks::General | Breaks::Run(_) => 0,
+                        Breaks::General => 0,
+                        Breaks::Parts(parts) => parts.iter().map(Ended::bytes).sum(),
                     }
             }
             CellState::Window(counts) => counts.bytes(),
@@ -257,18 +230,8 @@ impl CellState {
             }
             CellState::Since { anchors, breaks } => {
                 anchors.each_val(seen);
-                match breaks {
-                    Breaks::General => {}
-                    Breaks::Negated(stores) => {
-                        for (key, _) in stores.iter().flat_map(Store::iter) {
-                            key.iter().for_each(|val| seen(*val));
-                        }
-                    }
-                    Breaks::Run(run) => {
-                        run.iter()
-                            .flat_map(|run| &run.key)
-                            .for_each(|val| seen(*val));
-                    }
+                if let Breaks::Parts(parts) = breaks {
+                    parts.iter().for_each(|ended| ended.each_val(seen));
                 }
             }
             CellState::Window(counts) => counts.each_val(seen),
@@ -286,19 +249,6 @@ fn insert(table: &mut Table, node: &Node, def: &CellDef, moment: &Moment<'_>, fl
             for row in moment.rows(node, def.width) {
                 table.insert(row, &def.columns, moment.at, floor);
             }
-        }
-    }
-}
-
-fn extend(run: &mut Option<Run>, key: &[Val], pos: i64) {
-    match run {
-        Some(run) if run.last == pos - 1 && run.key == key => run.last = pos,
-        _ => {
-            *run = Some(Run {
-                key: key.to_vec(),
-                first: pos,
-                last: pos,
-            })
         }
     }
 }

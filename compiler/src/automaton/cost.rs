@@ -1,8 +1,8 @@
 //! What cells cost: what an event and a decision do beside a fixed number of lookups, and why.
 
 use super::build::{Leaf, Network};
-use super::formula::{BreakShape, CellDef, CellId, CellOp, Node, Term};
-use super::row::Slot;
+use super::formula::{BreakShape, CellDef, CellId, CellOp, How, Node, Term};
+use super::row::{Cmp, Slot};
 use std::collections::BTreeSet;
 
 /// Nothing, where the work does not grow with what is held.
@@ -22,15 +22,13 @@ const WEAKENED: &str = "each event that can end an anchor asks every anchor";
 
 /// The costs of all cells, for these leaves.
 pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
-    let mut open: Vec<bool> = Vec::with_capacity(network.cells.len());
+    let open = network.open.as_slice();
     let mut costs = vec![CellCost::default(); network.cells.len()];
     for (number, def) in network.cells.iter().enumerate() {
-        let leaves_open = leaves_open(def, &network.cells, &open);
-        open.push(leaves_open);
         let mut grows = false;
         let mut walk = Walk {
             cells: &network.cells,
-            open: &open,
+            open,
             found: &mut |_, _| grows = true,
         };
         let nothing = &mut BTreeSet::new();
@@ -38,7 +36,16 @@ pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
             CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
                 walk.node(body, nothing, Some(TRIED));
             }
-            CellOp::Since { right, .. } => walk.node(right, nothing, Some(TRIED)),
+            CellOp::Since { right, breaks, .. } => {
+                walk.node(right, nothing, Some(TRIED));
+                if let BreakShape::Parts(parts) = breaks {
+                    for part in parts {
+                        if !matches!(part.how, How::Lasting { .. }) {
+                            walk.node(&part.node, &mut BTreeSet::new(), Some(TRIED));
+                        }
+                    }
+                }
+            }
             CellOp::Pair { .. } => {}
         }
         if let Some(cost) = costs.get_mut(number) {
@@ -47,10 +54,13 @@ pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
                     breaks: BreakShape::General,
                     ..
                 } => Some(WEAKENED),
-                CellOp::Pair {
-                    right: Node::Cell(right),
-                    ..
-                } if right.outer_slots().count() < def.columns.len() => Some(PAIRED),
+                CellOp::Pair { others, .. }
+                    if others
+                        .iter()
+                        .any(|other| other.node.free().len() < def.columns.len()) =>
+                {
+                    Some(PAIRED)
+                }
                 _ => grows.then_some(TAKEN_OVER),
             };
         }
@@ -58,7 +68,7 @@ pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
     for leaf in leaves {
         let mut walk = Walk {
             cells: &network.cells,
-            open: &open,
+            open,
             found: &mut |cell, why| {
                 if let Some(cost) = costs.get_mut(cell) {
                     cost.lookup = cost.lookup.or(Some(why));
@@ -85,7 +95,8 @@ impl Walk<'_> {
         match node {
             Node::And(parts) => {
                 for (at, part) in parts.iter().enumerate() {
-                    let last = at + 1 == parts.len();
+                    let rest = parts.get(at + 1..).unwrap_or(&[]);
+                    let last = rest.is_empty() || self.all_but_few(part, rest, known);
                     self.node(part, known, if last { all } else { all.or(Some(TRIED)) });
                 }
             }
@@ -104,7 +115,7 @@ impl Walk<'_> {
                 self.term(left, known);
                 self.term(right, known);
             }
-            Node::Cell(cell) => {
+            Node::Cell(cell) | Node::Among(cell, ..) => {
                 let is_open = self.open.get(cell.cell).copied().unwrap_or(true);
                 let all_known = cell.outer_slots().all(|slot| known.contains(&slot));
                 let anchors = matches!(
@@ -124,6 +135,26 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether the rest of a conjunction leaves out only so many rows of a part as it has comparisons: where one
+    /// column is unknown, and it must differ from what is known.
+    fn all_but_few(&self, part: &Node, rest: &[Node], known: &BTreeSet<Slot>) -> bool {
+        let Node::Cell(cell) = part else {
+            return false;
+        };
+        let mut unknown = cell.outer_slots().filter(|slot| !known.contains(slot));
+        let (Some(column), None) = (unknown.next(), unknown.next()) else {
+            return false;
+        };
+        let is_known = |term: &Term| !term.has_cells() && term.free().is_subset(known);
+        let is_column = |term: &Term| *term == Term::Slot(column);
+        rest.iter().all(|node| match node {
+            Node::Compare(Cmp::Ne, left, right) => {
+                (is_column(left) && is_known(right)) || (is_known(left) && is_column(right))
+            }
+            _ => false,
+        })
+    }
+
     fn term(&mut self, term: &Term, known: &BTreeSet<Slot>) {
         match term {
             Term::Total { vars, body, .. } => {
@@ -137,80 +168,5 @@ impl Walk<'_> {
             }
             Term::Known(_) | Term::Slot(_) | Term::Window { .. } => {}
         }
-    }
-}
-
-/// Whether rows of a cell can leave something open. A column without a value alone is not that: of each
-/// key there is one row.
-fn leaves_open(def: &CellDef, cells: &[CellDef], open: &[bool]) -> bool {
-    let mut known = BTreeSet::new();
-    match &def.op {
-        CellOp::Formerly(body) | CellOp::Previous(body) => waits(body, &mut known, cells, open),
-        CellOp::Since {
-            left,
-            right,
-            breaks,
-        } => {
-            let anchor = waits(right, &mut known, cells, open);
-            let ended = *breaks == BreakShape::General
-                && (waits(left, &mut known.clone(), cells, open) || !left.free().is_subset(&known));
-            anchor || ended
-        }
-        CellOp::Window { .. } | CellOp::Pair { .. } => false,
-    }
-}
-
-/// Whether a condition in it can still be undecided at the event.
-fn waits(node: &Node, known: &mut BTreeSet<Slot>, cells: &[CellDef], open: &[bool]) -> bool {
-    let term_waits = |term: &Term, known: &BTreeSet<Slot>| {
-        !term.free().is_subset(known) || total_waits(term, known, cells, open)
-    };
-    match node {
-        // Every part, so that all that is bound is known.
-        Node::And(parts) => {
-            let mut any = false;
-            for part in parts {
-                any |= waits(part, known, cells, open);
-            }
-            any
-        }
-        Node::Not(body) => {
-            !body.free().is_subset(known) || waits(body, &mut known.clone(), cells, open)
-        }
-        Node::Exists(slot, body) => {
-            known.remove(slot);
-            let body = waits(body, known, cells, open);
-            known.remove(slot);
-            body
-        }
-        Node::Match(_) | Node::Tp(_) => {
-            known.extend(node.free());
-            false
-        }
-        Node::Bind(slot, term) => {
-            let waits = term_waits(term, known);
-            known.insert(*slot);
-            waits
-        }
-        Node::Compare(_, left, right) => term_waits(left, known) || term_waits(right, known),
-        Node::Cell(cell) => {
-            known.extend(node.bound(cells));
-            open.get(cell.cell).copied().unwrap_or(true)
-        }
-        Node::Never => false,
-    }
-}
-
-fn total_waits(term: &Term, known: &BTreeSet<Slot>, cells: &[CellDef], open: &[bool]) -> bool {
-    match term {
-        Term::Total { vars, body, .. } => {
-            let mut inner = known.clone();
-            inner.retain(|slot| !vars.contains(slot));
-            waits(body, &mut inner, cells, open)
-        }
-        Term::Arith(_, left, right) => {
-            total_waits(left, known, cells, open) || total_waits(right, known, cells, open)
-        }
-        Term::Known(_) | Term::Slot(_) | Term::Window { .. } => false,
     }
 }

@@ -5,7 +5,10 @@
 //! user that finds the items, and with them the leaves that hold.
 
 use super::build::{Leaf, Network};
-use super::formula::{CellDef, CellId, CellOp, Node, Pattern, Term, Use};
+use super::formula::{
+    BreakShape, CellDef, CellId, CellOp, EventTypeId, How, Matcher, Node, Pattern, Term, Triggers,
+    Use,
+};
 use super::row::Slot;
 use super::value::Val;
 use std::collections::HashMap;
@@ -13,9 +16,10 @@ use std::collections::HashMap;
 /// With fewer members than this, cells of their own cost no more.
 pub(crate) const MEMBERS: usize = 8;
 
-/// What a cell of a family takes in: events with one of these values at this place among their fields.
+/// What makes a row of a family: an event of this type with one of these values at this place among its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
+    pub event: EventTypeId,
     pub place: usize,
     pub vals: Vec<Val>,
 }
@@ -61,14 +65,21 @@ pub(crate) fn merge(network: &mut Network, leaves: &mut [Leaf]) {
         if members.len() < MEMBERS {
             continue;
         }
-        let Some(def) = widened(def, place) else {
+        let Some(mut def) = widened(def, place) else {
             continue;
         };
+        let windows = members
+            .iter()
+            .filter_map(|(cell, _)| network.cells.get(*cell));
+        def.window = windows.map(|def| def.window).max().unwrap_or(0);
         let before = network.cells.len();
+        let event = anchor(&def).map(|matcher| matcher.event);
         let family = network.cell(def);
         if family == before {
             let vals = members.iter().map(|(_, val)| *val).collect();
-            network.wanted.insert(family, Wanted { place, vals });
+            if let Some(event) = event {
+                network.wanted.insert(family, Wanted { event, place, vals });
+            }
         }
         moved.extend(members.iter().map(|(cell, val)| (*cell, (family, *val))));
     }
@@ -92,38 +103,65 @@ pub(crate) fn merge(network: &mut Network, leaves: &mut [Leaf]) {
     }
 }
 
-/// The definition with each of its constants left out in turn.
+/// The definition with each of its constants left out in turn, whatever its window.
 fn shapes(def: &CellDef) -> Vec<(Shape, Val)> {
-    let CellOp::Formerly(Node::Match(matcher)) = &def.op else {
+    let Some(matcher) = anchor(def) else {
         return Vec::new();
     };
-    if !def.flat() {
-        return Vec::new();
-    }
     let patterns = matcher.patterns.iter().enumerate();
     let constants = patterns.filter_map(|(at, (place, pattern))| match pattern {
         Pattern::Const(val) => Some((at, *place, *val)),
         _ => None,
     });
     constants
-        .map(|(at, place, val)| {
-            let mut rest = matcher.clone();
-            rest.patterns.remove(at);
-            let shape = CellDef {
-                op: CellOp::Formerly(Node::Match(rest)),
-                ..def.clone()
-            };
-            ((shape, place), val)
+        .filter_map(|(at, place, val)| {
+            let mut shape = def.clone();
+            shape.window = 0;
+            anchor_mut(&mut shape.op)?.patterns.remove(at);
+            Some(((shape, place), val))
         })
         .collect()
+}
+
+/// The matcher that makes the rows of a cell, if each of them has all columns.
+fn anchor(def: &CellDef) -> Option<&Matcher> {
+    let (node, breaks) = match &def.op {
+        CellOp::Formerly(node) => (node, None),
+        CellOp::Since { right, breaks, .. } => (right, Some(breaks)),
+        _ => return None,
+    };
+    let Node::Match(matcher) = node else {
+        return None;
+    };
+    let bound = node.flat()?;
+    let all = def.columns.iter().all(|column| bound.contains(column));
+    let apart = match breaks {
+        None => true,
+        // What ends an anchor must be told from the events that make one: the family takes in events by these.
+        Some(BreakShape::Parts(parts)) => parts.iter().all(|part| {
+            !matches!(part.how, How::Lasting { .. })
+                && matches!(part.node.triggers(), Triggers::Types(types) if !types.contains(&matcher.event))
+        }),
+        Some(BreakShape::General) => false,
+    };
+    (all && apart).then_some(matcher)
+}
+
+fn anchor_mut(op: &mut CellOp) -> Option<&mut Matcher> {
+    match op {
+        CellOp::Formerly(Node::Match(matcher))
+        | CellOp::Since {
+            right: Node::Match(matcher),
+            ..
+        } => Some(matcher),
+        _ => None,
+    }
 }
 
 /// The definition with a column more, for what the event has at this place.
 fn widened(mut def: CellDef, place: usize) -> Option<CellDef> {
     let slot = Slot::try_from(def.width).ok()?;
-    let CellOp::Formerly(Node::Match(matcher)) = &mut def.op else {
-        return None;
-    };
+    let matcher = anchor_mut(&mut def.op)?;
     matcher.patterns.push((place, Pattern::Slot(slot)));
     def.width += 1;
     def.columns.push(slot);
@@ -152,11 +190,20 @@ fn ask_families(leaf: &mut Leaf, moved: &HashMap<CellId, (CellId, Val)>) -> bool
         }
     });
     for site in &mut leaf.sites {
-        if let Some((family, val)) = moved.get(&site.cell.cell)
+        let asked = site.cell.cell;
+        if let Some((family, val)) = moved.get(&asked)
             && let Some((slot, _)) = constants.iter().find(|(_, known)| known == val)
         {
             site.cell.cell = *family;
             site.cell.slots.push(*slot);
+            if let Some(whole) = &mut site.whole {
+                each_use_mut(whole, &mut |cell| {
+                    if cell.cell == asked {
+                        cell.cell = *family;
+                        cell.slots.push(*slot);
+                    }
+                });
+            }
         }
     }
     let any = !constants.is_empty();
@@ -175,7 +222,7 @@ pub(crate) fn each_use(node: &Node, seen: &mut dyn FnMut(&Use)) {
             each_use_of_term(left, seen);
             each_use_of_term(right, seen);
         }
-        Node::Cell(cell) => seen(cell),
+        Node::Cell(cell) | Node::Among(cell, ..) => seen(cell),
         Node::Match(_) | Node::Tp(_) | Node::Never => {}
     }
 }
@@ -201,7 +248,7 @@ pub(super) fn each_use_mut(node: &mut Node, change: &mut dyn FnMut(&mut Use)) {
             each_use_of_term_mut(left, change);
             each_use_of_term_mut(right, change);
         }
-        Node::Cell(cell) => change(cell),
+        Node::Cell(cell) | Node::Among(cell, ..) => change(cell),
         Node::Match(_) | Node::Tp(_) | Node::Never => {}
     }
 }

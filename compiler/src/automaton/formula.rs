@@ -24,6 +24,8 @@ pub(crate) enum Node {
     Bind(Slot, Term),
     Compare(Cmp, Term, Term),
     Cell(Use),
+    /// The rows of a cell whose column, the slot, compares in this way with terms that are known before.
+    Among(Use, Slot, Vec<(Cmp, Term)>),
     /// An unreadable part; the front end has reported it.
     Never,
 }
@@ -48,6 +50,8 @@ pub(crate) enum Pattern {
 pub(crate) struct Use {
     pub cell: CellId,
     pub slots: Vec<Slot>,
+    /// Seconds it looks back, both ends inside; the cell may keep more.
+    pub window: i64,
 }
 
 /// In [`Use::slots`], a slot bound inside the cell.
@@ -88,11 +92,11 @@ pub(crate) enum CellOp {
         sum: Option<usize>,
         by_time_point: bool,
     },
-    /// The common rows of two cells. The columns are those of the left one; leaves ask by those of `group`,
-    /// a bit each; `events` can change either.
+    /// The rows of one cell that others have, or do not have. The columns are those of the left one, which has
+    /// those of all others; leaves ask by those of `group`, a bit each; `events` can change any.
     Pair {
         left: Node,
-        right: Node,
+        others: Vec<Other>,
         group: u64,
         events: BTreeSet<EventTypeId>,
     },
@@ -103,16 +107,41 @@ pub(crate) enum CellOp {
 pub(crate) enum BreakShape {
     /// Every anchor is asked at every step where the left side may fail.
     General,
-    /// The left side is `!b₁ && …`: each `bᵢ` binds exactly these slots when it fires.
-    Negated(Vec<(Node, Vec<Slot>)>),
-    /// The left side is one matcher that binds exactly these slots: the last unbroken run decides.
-    Run(Vec<Slot>),
+    /// The left side is a conjunction of parts that are kept track of one by one: no anchor is looked at
+    /// before it is asked for.
+    Parts(Vec<Break>),
+}
+
+/// A cell that has a row of those joined, or has none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Other {
+    pub node: Node,
+    pub negated: bool,
+}
+
+/// A part of the left side of a `since`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Break {
+    pub how: How,
+    pub node: Node,
+    /// The slots by whose values it tells anchors apart: all that each row of the formula binds.
+    pub keys: Vec<Slot>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum How {
+    /// `!node`: a row ends the anchors that agree with it. An event makes few.
+    Hit,
+    /// `node`: each event ends the anchors that agree with no row of it.
+    Miss,
+    /// `node` or `!node`, of a cell over latest times: it holds, or does not, until time passes.
+    Lasting { negated: bool },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CellDef {
     pub op: CellOp,
-    /// Seconds, both ends inside.
+    /// The seconds for which rows are kept, both ends inside.
     pub window: i64,
     /// Slots of the frame, and those of them the surroundings see.
     pub width: usize,
@@ -177,7 +206,7 @@ impl Node {
                 })
                 .collect(),
             Node::Tp(slot) | Node::Bind(slot, _) => BTreeSet::from([*slot]),
-            Node::Cell(cell) => {
+            Node::Cell(cell) | Node::Among(cell, ..) => {
                 let Some(def) = cells.get(cell.cell) else {
                     return BTreeSet::new();
                 };
@@ -223,6 +252,11 @@ impl Node {
                 free
             }
             Node::Cell(cell) => cell.outer_slots().collect(),
+            Node::Among(cell, _, bounds) => {
+                let mut free: BTreeSet<Slot> = cell.outer_slots().collect();
+                free.extend(bounds.iter().flat_map(|(_, term)| term.free()));
+                free
+            }
             Node::Never => BTreeSet::new(),
         }
     }
@@ -234,7 +268,7 @@ impl Node {
             Node::Not(body) | Node::Exists(_, body) => body.has_cells(),
             Node::Bind(_, term) => term.has_cells(),
             Node::Compare(_, left, right) => left.has_cells() || right.has_cells(),
-            Node::Cell(_) => true,
+            Node::Cell(_) | Node::Among(..) => true,
             Node::Match(_) | Node::Tp(_) | Node::Never => false,
         }
     }
@@ -269,7 +303,7 @@ impl Node {
                 body.flat_into(&mut inner) && inner == *bound
             }
             Node::Never => true,
-            Node::Cell(_) => false,
+            Node::Cell(_) | Node::Among(..) => false,
         }
     }
 
@@ -349,11 +383,10 @@ impl CellDef {
                 breaks,
             } => {
                 let may_break = match breaks {
-                    BreakShape::Negated(parts) => parts
+                    BreakShape::Parts(parts) => parts
                         .iter()
-                        .map(|(part, _)| part.triggers())
+                        .map(|part| part.node.triggers())
                         .fold(Triggers::Types(BTreeSet::new()), Triggers::union),
-                    BreakShape::Run(_) => left.triggers(),
                     BreakShape::General => failure_triggers(left),
                 };
                 right.triggers().union(may_break)
@@ -374,12 +407,15 @@ impl CellDef {
                 breaks,
             } => {
                 let mut nodes = vec![left, right];
-                if let BreakShape::Negated(parts) = breaks {
-                    nodes.extend(parts.iter().map(|(part, _)| part));
+                if let BreakShape::Parts(parts) = breaks {
+                    nodes.extend(parts.iter().map(|part| &part.node));
                 }
                 nodes
             }
-            CellOp::Pair { left, right, .. } => vec![left, right],
+            CellOp::Pair { left, others, .. } => {
+                let others = others.iter().map(|other| &other.node);
+                std::iter::once(left).chain(others).collect()
+            }
         }
     }
 
@@ -394,12 +430,15 @@ impl CellDef {
                 breaks,
             } => {
                 let mut nodes = vec![left, right];
-                if let BreakShape::Negated(parts) = breaks {
-                    nodes.extend(parts.iter_mut().map(|(part, _)| part));
+                if let BreakShape::Parts(parts) = breaks {
+                    nodes.extend(parts.iter_mut().map(|part| &mut part.node));
                 }
                 nodes
             }
-            CellOp::Pair { left, right, .. } => vec![left, right],
+            CellOp::Pair { left, others, .. } => {
+                let others = others.iter_mut().map(|other| &mut other.node);
+                std::iter::once(left).chain(others).collect()
+            }
         }
     }
 

@@ -1,49 +1,67 @@
-//! The rows that two cells have in common, kept up to date as either gets new ones.
+//! The rows of one cell that others have too, or do not have, kept up to date as any of them gets new ones.
 //!
-//! `exists u. formerly A{x: u} && formerly B{x: u}` asks whether any `u` is in both. Found out at the
-//! decision, that takes as long as one of them has rows; so the pairs are kept, for each value of the columns
-//! a leaf asks by in the order in which they end. The first of them answers.
+//! `exists u. formerly A{x: u} && formerly B{x: u} && !formerly C{x: u}` asks whether any `u` is in the first two
+//! and not in the third. Found out at the decision, that takes as long as one of them has rows; so what holds is
+//! kept, for each value of the columns a leaf asks by in the order in which it ends. The first answers, and where
+//! a leaf counts, their number.
 
-use super::cell::key_of;
-use super::formula::{CellDef, CellOp, Node, Use};
+use super::formula::{CellDef, CellOp, Node, Other, Use};
 use super::index::{Key, select};
 use super::keyed::{Flat, Keyed};
 use super::solve::Moment;
 use super::store::{Times, in_window};
 use super::table::{Found, Table};
 use super::value::Val;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::mem::size_of;
 
 /// The values of columns, as far as they are known.
-type Known = smallvec::SmallVec<[Option<Val>; 4]>;
+type Known = SmallVec<[Option<Val>; 4]>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Joint {
     /// The columns by which leaves ask, a bit each.
     group: u64,
     pairs: Keyed<Flat, Pair>,
-    /// The values of those columns, and how many pairs have them.
-    groups: Keyed<Flat, u32>,
-    /// By group, the pairs in the order in which they end.
+    /// The values of those columns.
+    groups: Keyed<Flat, Group>,
+    /// By group, what holds unless time has passed, in the order in which it ends.
     order: BTreeSet<(u32, i64, u32)>,
+    /// What a negated cell hides, by the second from which it does not.
+    hidden: BTreeSet<(i64, u32)>,
     /// When each pair may have ended: one entry a pair.
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Pair {
     group: u32,
-    /// The last second at which it can hold.
-    until: i64,
+    span: Span,
 }
 
-/// One of the two cells: `Formerly` over a flat body.
+/// The seconds during which a pair holds if nothing else happens, and whether it is in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Span {
+    from: i64,
+    until: i64,
+    shown: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    pairs: u32,
+    shown: u32,
+}
+
+pub(crate) type SavedPair = (Vec<Val>, Span);
+
+/// One of the cells: the latest times of rows that leave nothing open.
 struct Side<'m> {
     cell: &'m Use,
     def: &'m CellDef,
-    body: &'m Node,
     table: &'m Table,
 }
 
@@ -51,26 +69,15 @@ impl<'m> Side<'m> {
     fn new(node: &'m Node, moment: &Moment<'m>) -> Option<Side<'m>> {
         let Node::Cell(cell) = node else { return None };
         let def = moment.defs.get(cell.cell)?;
-        let CellOp::Formerly(body) = &def.op else {
+        let CellOp::Formerly(_) = &def.op else {
             return None;
         };
         let table = moment.states.get(cell.cell)?.table()?;
-        Some(Side {
-            cell,
-            def,
-            body,
-            table,
-        })
+        Some(Side { cell, def, table })
     }
 
     fn until(&self, times: &Times) -> i64 {
-        times.newest().saturating_add(self.def.window)
-    }
-
-    /// The rows of the last event.
-    fn new_rows(&self, moment: &Moment<'_>) -> impl Iterator<Item = Key> {
-        let rows = moment.rows(self.body, self.def.width).into_iter();
-        rows.filter_map(|row| key_of(&row, &self.def.columns))
+        times.newest().saturating_add(self.cell.window)
     }
 
     /// Its key in a pair.
@@ -84,6 +91,52 @@ impl<'m> Side<'m> {
     fn times(&self, pair: &[Val]) -> Option<&'m Times> {
         self.table.times(&self.key(pair)?)
     }
+
+    fn holds(&self, pair: &[Val], now: i64) -> bool {
+        let inside = |times: &Times| {
+            let mut points = times.iter();
+            points.any(|at| in_window(at.time, now, self.cell.window))
+        };
+        self.times(pair).is_some_and(inside)
+    }
+}
+
+/// All of the cells.
+struct Sides<'m> {
+    left: Side<'m>,
+    others: SmallVec<[(Side<'m>, bool); 4]>,
+}
+
+impl<'m> Sides<'m> {
+    fn new(left: &'m Node, others: &'m [Other], moment: &Moment<'m>) -> Option<Sides<'m>> {
+        let others = others.iter();
+        let others = others.map(|other| Some((Side::new(&other.node, moment)?, other.negated)));
+        Some(Sides {
+            left: Side::new(left, moment)?,
+            others: others.collect::<Option<_>>()?,
+        })
+    }
+
+    fn hold(&self, pair: &[Val], now: i64) -> bool {
+        let mut others = self.others.iter();
+        self.left.holds(pair, now)
+            && others.all(|(side, negated)| side.holds(pair, now) != *negated)
+    }
+
+    /// From when until when a pair holds if nothing else happens; nothing where it does not.
+    fn span(&self, pair: &[Val]) -> Option<(i64, i64)> {
+        let mut until = self.left.until(self.left.times(pair)?);
+        let mut from = i64::MIN;
+        for (side, negated) in &self.others {
+            match (side.times(pair), negated) {
+                (Some(times), false) => until = until.min(side.until(times)),
+                (None, false) => return None,
+                (Some(times), true) => from = from.max(side.until(times).saturating_add(1)),
+                (None, true) => {}
+            }
+        }
+        Some((from, until))
+    }
 }
 
 impl Joint {
@@ -93,150 +146,233 @@ impl Joint {
             pairs: Keyed::new(Flat::new(columns)),
             groups: Keyed::new(Flat::new(group.count_ones() as usize)),
             order: BTreeSet::new(),
+            hidden: BTreeSet::new(),
             deadlines: BinaryHeap::new(),
         }
     }
 
-    /// Takes in what the last event added to either side, which are up to date.
-    pub fn update(&mut self, left: &Node, right: &Node, moment: &Moment<'_>) {
-        let (Some(left), Some(right)) = (Side::new(left, moment), Side::new(right, moment)) else {
+    /// Takes in what the last event added to any of the cells, which are up to date.
+    pub fn update(&mut self, left: &Node, others: &[Other], moment: &Moment<'_>) {
+        let Some(sides) = Sides::new(left, others, moment) else {
             return;
         };
-        // The columns of a pair are those of the left side.
-        for pair in left.new_rows(moment) {
-            if let (Some(l), Some(r)) = (left.table.times(&pair), right.times(&pair)) {
-                self.note(&pair, left.until(l).min(right.until(r)));
-            }
+        let now = moment.at.time;
+        if !moment.late {
+            self.reveal(now);
         }
-        for row in right.new_rows(moment) {
-            let Some(times) = right.table.times(&row) else {
-                continue;
-            };
-            let until = right.until(times);
-            let mut known: Known = smallvec::smallvec![None; left.def.columns.len()];
-            for (column, val) in right.def.columns.iter().zip(&row) {
-                let place = right.cell.outer(*column);
-                if let Some(place) = place.and_then(|place| known.get_mut(place as usize)) {
-                    *place = Some(*val);
+        let left = &sides.left;
+        // The columns of a pair are those of the left side.
+        for (pair, _) in left.table.fresh(moment.at.pos) {
+            self.note(pair, &sides, now);
+        }
+        for (side, _) in &sides.others {
+            for (row, _) in side.table.fresh(moment.at.pos) {
+                let mut known: Known = smallvec::smallvec![None; left.def.columns.len()];
+                for (column, val) in side.def.columns.iter().zip(row) {
+                    let place = side.cell.outer(*column);
+                    if let Some(place) = place.and_then(|place| known.get_mut(place as usize)) {
+                        *place = Some(*val);
+                    }
                 }
+                left.table.find(&known, false, |found| {
+                    if let Found::Plain(pair, _) = found {
+                        self.note(pair, &sides, now);
+                    }
+                    false
+                });
             }
-            left.table.find(&known, false, |found| {
-                if let Found::Plain(pair, times) = found {
-                    self.note(pair, left.until(times).min(until));
-                }
-                false
-            });
         }
     }
 
-    fn note(&mut self, vals: &[Val], until: i64) {
+    fn note(&mut self, vals: &[Val], sides: &Sides<'_>, now: i64) {
+        if let Some((from, until)) = sides.span(vals) {
+            let shown = from <= now;
+            self.put(vals, Span { from, until, shown });
+        }
+    }
+
+    fn put(&mut self, vals: &[Val], span: Span) {
         if let Some(id) = self.pairs.find(vals) {
-            if let Some(pair) = self.pairs.get_mut(id)
-                && pair.until != until
-            {
-                self.order.remove(&(pair.group, pair.until, id));
-                pair.until = until;
-                self.order.insert((pair.group, until, id));
+            self.take_out(id);
+            if let Some(pair) = self.pairs.get_mut(id) {
+                pair.span = span;
             }
-            return;
+            return self.put_in(id);
         }
         let key = select(vals, self.group);
         let group = match self.groups.find(&key) {
             Some(group) => group,
-            None => self.groups.insert(&key, 0),
+            None => self.groups.insert(&key, Group::default()),
         };
-        if let Some(pairs) = self.groups.get_mut(group) {
-            *pairs += 1;
+        if let Some(group) = self.groups.get_mut(group) {
+            group.pairs += 1;
         }
-        let id = self.pairs.insert(vals, Pair { group, until });
-        self.order.insert((group, until, id));
-        self.deadlines.push(Reverse((until, id)));
+        let id = self.pairs.insert(vals, Pair { group, span });
+        self.put_in(id);
+        self.deadlines.push(Reverse((span.until, id)));
+    }
+
+    fn put_in(&mut self, id: u32) {
+        let Some(Pair { group, span }) = self.pairs.get(id).copied() else {
+            return;
+        };
+        if !span.shown {
+            self.hidden.insert((span.from, id));
+            return;
+        }
+        self.order.insert((group, span.until, id));
+        if let Some(group) = self.groups.get_mut(group) {
+            group.shown += 1;
+        }
+    }
+
+    fn take_out(&mut self, id: u32) {
+        let Some(Pair { group, span }) = self.pairs.get(id).copied() else {
+            return;
+        };
+        if !span.shown {
+            self.hidden.remove(&(span.from, id));
+            return;
+        }
+        self.order.remove(&(group, span.until, id));
+        if let Some(group) = self.groups.get_mut(group) {
+            group.shown = group.shown.saturating_sub(1);
+        }
+    }
+
+    /// Puts what is hidden no more in its place.
+    fn reveal(&mut self, now: i64) {
+        while let Some(&(from, id)) = self.hidden.first()
+            && from <= now
+        {
+            self.take_out(id);
+            if let Some(pair) = self.pairs.get_mut(id) {
+                pair.span.shown = true;
+            }
+            self.put_in(id);
+        }
     }
 
     /// The pairs that hold now and agree with what is known, those that end last first, until told to stop.
     pub fn find(
         &self,
         left: &Node,
-        right: &Node,
+        others: &[Other],
         moment: &Moment<'_>,
         known: &[Option<Val>],
         mut visit: impl FnMut(&[Val]) -> bool,
     ) -> bool {
-        let (Some(left), Some(right)) = (Side::new(left, moment), Side::new(right, moment)) else {
+        let Some(sides) = Sides::new(left, others, moment) else {
             return false;
         };
         let now = moment.at.time;
-        let holds = |side: &Side<'_>, pair: &[Val]| {
-            let inside = |times: &Times| {
-                times
-                    .iter()
-                    .any(|at| in_window(at.time, now, side.def.window))
-            };
-            side.times(pair).is_some_and(inside)
-        };
         let mut ask = |id: u32| {
             let Some(pair) = self.pairs.key(id) else {
                 return false;
             };
             let mut columns = pair.iter().zip(known);
             columns.all(|(val, known)| known.is_none_or(|known| known == *val))
-                && holds(&left, pair)
-                && holds(&right, pair)
+                && sides.hold(pair, now)
                 && visit(pair)
         };
-        let mut group = Key::new();
-        for (at, val) in known.iter().enumerate().take(64) {
-            if self.group & (1 << at) != 0 {
-                match val {
-                    Some(val) => group.push(*val),
-                    None => return self.pairs.ids().any(ask),
-                }
-            }
-        }
-        let Some(group) = self.groups.find(&group) else {
+        // To an event that comes late some rows have not happened yet.
+        let Some(key) = self.group_of(known).filter(|_| !moment.late) else {
+            return self.pairs.ids().any(ask);
+        };
+        let Some(group) = self.groups.find(&key) else {
             return false;
         };
-        let pairs = self
+        let shown = self
             .order
             .range((group, now, 0)..=(group, i64::MAX, u32::MAX));
-        pairs.rev().any(|(.., id)| ask(*id))
+        shown.rev().any(|(.., id)| ask(*id)) || self.revealed(group, now).any(ask)
+    }
+
+    /// How many pairs hold now that agree with what is known: the columns asked by, and no others.
+    pub fn count(
+        &self,
+        left: &Node,
+        others: &[Other],
+        moment: &Moment<'_>,
+        known: &[Option<Val>],
+    ) -> i64 {
+        let now = moment.at.time;
+        let asked = known.iter().flatten().count() == self.group.count_ones() as usize;
+        let key = self
+            .group_of(known)
+            .filter(|_| asked && !moment.late && Sides::new(left, others, moment).is_some());
+        let Some(key) = key else {
+            let mut count = 0;
+            self.find(left, others, moment, known, |_| {
+                count += 1;
+                false
+            });
+            return count;
+        };
+        let Some(group) = self.groups.find(&key) else {
+            return 0;
+        };
+        let shown = self.groups.get(group).map_or(0, |group| group.shown);
+        let over = self
+            .order
+            .range((group, i64::MIN, 0)..(group, now, 0))
+            .count();
+        let revealed = self.revealed(group, now).filter(|id| {
+            let pair = self.pairs.get(*id);
+            pair.is_some_and(|pair| pair.span.until >= now)
+        });
+        let count = i64::from(shown) + revealed.count() as i64 - over as i64;
+        count.max(0)
+    }
+
+    /// What is hidden no more and not in its place yet.
+    fn revealed(&self, group: u32, now: i64) -> impl Iterator<Item = u32> + '_ {
+        let hidden = self.hidden.range(..=(now, u32::MAX));
+        let ids = hidden.map(|(_, id)| *id);
+        ids.filter(move |id| self.pairs.get(*id).is_some_and(|pair| pair.group == group))
+    }
+
+    /// The values of the columns asked by, if they are known.
+    fn group_of(&self, known: &[Option<Val>]) -> Option<Key> {
+        let columns = known.iter().enumerate().take(64);
+        let asked = columns.filter(|(at, _)| self.group & (1 << at) != 0);
+        asked.map(|(_, val)| *val).collect()
     }
 
     pub fn expire(&mut self, floor: i64) {
+        self.reveal(floor);
         while let Some(&Reverse((until, id))) = self.deadlines.peek()
             && until < floor
         {
             self.deadlines.pop();
-            let Some(pair) = self.pairs.get(id) else {
+            let Some(pair) = self.pairs.get(id).copied() else {
                 continue;
             };
-            if pair.until >= floor {
-                self.deadlines.push(Reverse((pair.until, id)));
+            if pair.span.until >= floor {
+                self.deadlines.push(Reverse((pair.span.until, id)));
                 continue;
             }
-            let Pair { group, until } = *pair;
-            self.order.remove(&(group, until, id));
+            self.take_out(id);
             self.pairs.remove(id);
-            if let Some(pairs) = self.groups.get_mut(group) {
-                *pairs = pairs.saturating_sub(1);
-                if *pairs == 0 {
-                    self.groups.remove(group);
+            if let Some(group) = self.groups.get_mut(pair.group) {
+                group.pairs = group.pairs.saturating_sub(1);
+                if group.pairs == 0 {
+                    self.groups.remove(pair.group);
                 }
             }
         }
         if self.pairs.is_sparse() {
-            let old = self.saved();
-            self.pairs.clear();
-            self.groups.clear();
-            self.order = BTreeSet::new();
-            self.deadlines = BinaryHeap::new();
-            old.iter().for_each(|(vals, until)| self.note(vals, *until));
+            let saved = self.saved();
+            *self = Joint::new(self.pairs.width(), self.group);
+            saved.iter().for_each(|(vals, span)| self.put(vals, *span));
         }
     }
 
-    /// The clock after which a pair may have ended.
+    /// The clock after which a pair may have ended, or is hidden no more.
     pub fn deadline(&self) -> Option<i64> {
-        self.deadlines.peek().map(|Reverse((until, _))| *until)
+        let ends = self.deadlines.peek().map(|Reverse((until, _))| *until);
+        let shows = self.hidden.first().map(|(from, _)| from.saturating_sub(1));
+        ends.into_iter().chain(shows).min()
     }
 
     pub fn len(&self) -> usize {
@@ -244,10 +380,11 @@ impl Joint {
     }
 
     pub fn bytes(&self) -> usize {
-        // A node of the ordered set is between half and wholly full.
+        // A node of an ordered set is between half and wholly full.
         self.pairs.bytes()
             + self.groups.bytes()
             + self.order.len() * size_of::<(u32, i64, u32)>() * 3 / 2
+            + self.hidden.len() * size_of::<(i64, u32)>() * 3 / 2
             + self.deadlines.capacity() * size_of::<Reverse<(i64, u32)>>()
     }
 
@@ -257,20 +394,20 @@ impl Joint {
         }
     }
 
-    pub fn saved(&self) -> Vec<(Vec<Val>, i64)> {
+    pub fn saved(&self) -> Vec<SavedPair> {
         let pairs = self.pairs.ids();
         pairs
-            .filter_map(|id| Some((self.pairs.key(id)?.to_vec(), self.pairs.get(id)?.until)))
+            .filter_map(|id| Some((self.pairs.key(id)?.to_vec(), self.pairs.get(id)?.span)))
             .collect()
     }
 
     /// Takes saved pairs in. Nothing, where they do not fit.
-    pub fn restore(&mut self, saved: Vec<(Vec<Val>, i64)>, columns: usize) -> Option<()> {
-        for (vals, until) in saved {
+    pub fn restore(&mut self, saved: Vec<SavedPair>, columns: usize) -> Option<()> {
+        for (vals, span) in saved {
             if vals.len() != columns {
                 return None;
             }
-            self.note(&vals, until);
+            self.put(&vals, span);
         }
         Some(())
     }

@@ -32,6 +32,13 @@ pub(crate) struct Flat {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Open(Vec<Option<Box<Row>>>);
 
+impl<T> Keyed<Flat, T> {
+    /// Values in a key.
+    pub fn width(&self) -> usize {
+        self.keys.width
+    }
+}
+
 impl Flat {
     pub fn new(width: usize) -> Flat {
         Flat {

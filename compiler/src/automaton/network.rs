@@ -1,8 +1,10 @@
 //! What the leaves of a policy share: cells, the fields of events, request paths, and by what cells are asked.
 
-use super::family::{Wanted, each_use_mut};
-use super::formula::{CellDef, CellId, CellOp, Node, Term, Use};
+use super::family::Wanted;
+use super::formula::{BreakShape, CellDef, CellId, CellOp, How, Node, Term, Use};
+use super::open::leaves_open;
 use super::row::{Slot, Total};
+use super::table::Lookups;
 use super::value::{Interner, Val};
 use crate::schema::{EventId, PinValue};
 use dogwood_grammar::Span;
@@ -19,6 +21,10 @@ pub(crate) struct Network {
     pub values: Interner,
     pub cells: Vec<CellDef>,
     ids: HashMap<CellDef, CellId>,
+    /// The cells of which rows are looked for without a key.
+    pub searched: Vec<bool>,
+    /// The cells that can have rows which leave something open.
+    pub open: Vec<bool>,
     pub event_types: IndexSet<EventId>,
     /// For each event type, the fields taken from its events.
     pub fields: Vec<IndexSet<Path>>,
@@ -26,6 +32,8 @@ pub(crate) struct Network {
     pub params: IndexSet<PinValue>,
     /// For each cell, the sets of columns (a bit each) by which rows are looked up.
     pub indexes: Vec<BTreeSet<u64>>,
+    /// For each cell, the sets of columns by which rows are looked up in the order of another.
+    pub orders: Vec<BTreeSet<(u64, usize)>>,
     /// For the cells of families, what they take in.
     pub wanted: HashMap<CellId, Wanted>,
 }
@@ -52,6 +60,8 @@ pub(crate) struct Site {
     pub cell: Use,
     /// For a window cell.
     pub total: Option<Total>,
+    /// The formula of the operator, where the cell alone says less.
+    pub whole: Option<Node>,
 }
 
 impl Leaf {
@@ -65,6 +75,12 @@ impl Leaf {
 }
 
 impl Network {
+    /// How the rows of each cell are looked up.
+    pub fn lookups(&self) -> impl Iterator<Item = Lookups<'_>> {
+        let both = self.indexes.iter().zip(&self.orders);
+        both.map(|(masks, orders)| Lookups { masks, orders })
+    }
+
     /// Takes cells out that no other cell asks, and numbers the rest anew.
     pub(super) fn remove(&mut self, gone: &dyn Fn(CellId) -> bool, leaves: &mut [Leaf]) {
         let mut numbers = Vec::with_capacity(self.cells.len());
@@ -82,17 +98,13 @@ impl Network {
         self.cells.retain(|_| !at.next().is_some_and(gone));
         let mut at = 0..;
         self.indexes.retain(|_| !at.next().is_some_and(gone));
-        for def in &mut self.cells {
-            for node in def.nodes_mut() {
-                each_use_mut(node, &mut renumber);
-            }
-        }
-        for leaf in leaves {
-            each_use_mut(&mut leaf.node, &mut renumber);
-            leaf.sites
-                .iter_mut()
-                .for_each(|site| renumber(&mut site.cell));
-        }
+        let mut at = 0..;
+        self.orders.retain(|_| !at.next().is_some_and(gone));
+        let mut at = 0..;
+        self.searched.retain(|_| !at.next().is_some_and(gone));
+        let mut at = 0..;
+        self.open.retain(|_| !at.next().is_some_and(gone));
+        self.each_use_mut(leaves, &mut renumber);
         let wanted = std::mem::take(&mut self.wanted).into_iter();
         self.wanted = wanted
             .filter_map(|(cell, wanted)| Some((*numbers.get(cell)?, wanted)))
@@ -106,8 +118,11 @@ impl Network {
             return id;
         }
         let id = self.cells.len();
+        self.open.push(leaves_open(&def, &self.cells, &self.open));
         self.cells.push(def.clone());
         self.indexes.push(BTreeSet::new());
+        self.orders.push(BTreeSet::new());
+        self.searched.push(false);
         // Lookups made while this cell is brought up to date: nothing of the request is known there.
         let none = BTreeSet::new();
         match &def.op {
@@ -116,10 +131,25 @@ impl Network {
             }
             // Looked up by what the other side has; see `pairs`.
             CellOp::Pair { .. } => {}
-            CellOp::Since { left, right, .. } => {
+            CellOp::Since {
+                left,
+                right,
+                breaks,
+            } => {
                 self.note_lookups(right, &mut none.clone());
-                let mut anchored = right.bound(&self.cells);
-                self.note_lookups(left, &mut anchored);
+                match breaks {
+                    BreakShape::General => {
+                        let mut anchored = right.bound(&self.cells);
+                        self.note_lookups(left, &mut anchored);
+                    }
+                    BreakShape::Parts(parts) => {
+                        for part in parts {
+                            if !matches!(part.how, How::Lasting { .. }) {
+                                self.note_lookups(&part.node, &mut none.clone());
+                            }
+                        }
+                    }
+                }
             }
         }
         self.ids.insert(def, id);
@@ -149,6 +179,10 @@ impl Network {
                 self.note_term_lookups(left, known);
                 self.note_term_lookups(right, known);
             }
+            Node::Among(cell, column, _) => {
+                self.note_order(cell, *column, known);
+                known.extend(node.bound(&self.cells));
+            }
             Node::Cell(cell) => {
                 let Some(def) = self.cells.get(cell.cell) else {
                     return;
@@ -163,6 +197,9 @@ impl Network {
                     }
                 }
                 let all = def.columns.len() == mask.count_ones() as usize;
+                if !all && let Some(searched) = self.searched.get_mut(cell.cell) {
+                    *searched = true;
+                }
                 if mask != 0
                     && !all
                     && let Some(masks) = self.indexes.get_mut(cell.cell)
@@ -172,6 +209,25 @@ impl Network {
                 known.extend(node.bound(&self.cells));
             }
             Node::Never => {}
+        }
+    }
+
+    /// Registers that rows are found by what is known and in the order of a column.
+    fn note_order(&mut self, cell: &Use, column: Slot, known: &BTreeSet<Slot>) {
+        let Some(def) = self.cells.get(cell.cell) else {
+            return;
+        };
+        let mut mask = 0u64;
+        let mut place = None;
+        for (at, own) in def.columns.iter().enumerate().take(64) {
+            match cell.outer(*own) {
+                Some(slot) if slot == column => place = Some(at),
+                Some(slot) if known.contains(&slot) => mask |= 1 << at,
+                _ => {}
+            }
+        }
+        if let (Some(place), Some(orders)) = (place, self.orders.get_mut(cell.cell)) {
+            orders.insert((mask, place));
         }
     }
 

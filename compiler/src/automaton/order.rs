@@ -1,6 +1,7 @@
 //! How a formula is best run: the order of conjuncts, and how a `since` keeps track of what breaks it.
 
-use super::formula::{BreakShape, CellDef, Node};
+use super::formula::{Break, BreakShape, CellDef, CellOp, How, Node};
+use super::open::{plain_cell, plain_rows};
 use super::row::Slot;
 use std::collections::BTreeSet;
 
@@ -71,50 +72,88 @@ fn rank(part: &Node, all_known: bool) -> u8 {
         Node::Cell(_) if all_known => 4,
         Node::Bind(..) | Node::Compare(..) | Node::Not(_) => 5,
         Node::Exists(..) | Node::And(_) => 6,
-        Node::Cell(_) => 7,
+        Node::Cell(_) | Node::Among(..) => 7,
     }
 }
 
 /// The cheapest way to keep track of what ends an anchor's life. The comparison of anchors with breaks happens
 /// when the cell is asked, so every key of a break must be known then: to a leaf all are, to another cell
 /// those that the anchor has.
-pub(crate) fn break_shape(left: &Node, right: &Node, asked_by_leaf: bool) -> BreakShape {
-    let shape = shape_of(left);
-    let keys: BTreeSet<Slot> = match &shape {
-        BreakShape::General => return shape,
-        BreakShape::Negated(parts) => parts.iter().flat_map(|(_, keys)| keys).copied().collect(),
-        BreakShape::Run(keys) => keys.iter().copied().collect(),
+pub(crate) fn break_shape(
+    left: &Node,
+    right: &Node,
+    asked_by_leaf: bool,
+    cells: &[CellDef],
+    open: &[bool],
+) -> BreakShape {
+    let Some(parts) = parts_of(left, cells, open) else {
+        return BreakShape::General;
     };
-    match right.flat() {
-        Some(anchored) if keys.is_subset(&anchored) => shape,
-        _ if asked_by_leaf => shape,
-        _ => BreakShape::General,
+    let anchored = plain_rows(right, cells, open).unwrap_or_default();
+    let mut keys = parts.iter().flat_map(|part| &part.keys);
+    if asked_by_leaf || keys.all(|key| anchored.contains(key)) {
+        BreakShape::Parts(parts)
+    } else {
+        BreakShape::General
     }
 }
 
-fn shape_of(left: &Node) -> BreakShape {
-    let negated = |part: &Node| match part {
-        Node::Not(body) => Some((body.as_ref().clone(), flat_columns(body)?)),
-        _ => None,
+fn parts_of(left: &Node, cells: &[CellDef], open: &[bool]) -> Option<Vec<Break>> {
+    let each: Option<Vec<Break>> = match left {
+        Node::And(parts) => parts
+            .iter()
+            .map(|part| part_of(part, cells, open))
+            .collect(),
+        other => part_of(other, cells, open).map(|part| vec![part]),
     };
-    let parts: Option<Vec<(Node, Vec<Slot>)>> = match left {
-        Node::And(parts) => parts.iter().map(negated).collect(),
-        other => negated(other).map(|part| vec![part]),
-    };
-    match parts {
-        Some(parts) => BreakShape::Negated(parts),
-        None => match flat_columns(left) {
-            Some(columns) => BreakShape::Run(columns),
-            None => BreakShape::General,
-        },
-    }
+    each.or_else(|| Some(vec![momentary(How::Miss, left, cells, open)?]))
 }
 
-/// The slots seen outside that each row of a flat formula binds; nothing where a slot is left open.
-fn flat_columns(node: &Node) -> Option<Vec<Slot>> {
-    let bound = node.flat()?;
-    let free = node.free();
-    free.iter()
-        .all(|slot| bound.contains(slot))
-        .then(|| free.into_iter().collect())
+fn part_of(part: &Node, cells: &[CellDef], open: &[bool]) -> Option<Break> {
+    let (how, body, negated) = match part {
+        Node::Not(body) => (How::Hit, body.as_ref(), true),
+        other => (How::Miss, other, false),
+    };
+    if let Some(found) = momentary(how, body, cells, open) {
+        return Some(found);
+    }
+    let Node::Cell(cell) = body else { return None };
+    let def = cells.get(cell.cell)?;
+    let is_open = open.get(cell.cell).copied()?;
+    if !plain_cell(def, is_open, cells) {
+        return None;
+    }
+    // In the order of the cell's columns: its rows are found by them.
+    let keys = def.columns.iter().map(|column| cell.outer(*column));
+    Some(Break {
+        how: How::Lasting { negated },
+        node: body.clone(),
+        keys: keys.collect::<Option<_>>()?,
+    })
+}
+
+/// A part that says something of one event, whose rows leave nothing open.
+fn momentary(how: How, node: &Node, cells: &[CellDef], open: &[bool]) -> Option<Break> {
+    if !is_momentary(node, cells) {
+        return None;
+    }
+    Some(Break {
+        how,
+        node: node.clone(),
+        keys: plain_rows(node, cells, open)?,
+    })
+}
+
+/// Whether all its rows come from the event at hand, or from the one before.
+fn is_momentary(node: &Node, cells: &[CellDef]) -> bool {
+    match node {
+        Node::Match(_) | Node::Never => true,
+        Node::And(parts) => parts.iter().any(|part| is_momentary(part, cells)),
+        Node::Exists(_, body) => is_momentary(body, cells),
+        Node::Cell(cell) => matches!(
+            cells.get(cell.cell).map(|def| &def.op),
+            Some(CellOp::Previous(_))
+        ),
+        _ => false,
+    }
 }

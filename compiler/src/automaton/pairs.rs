@@ -1,11 +1,13 @@
-//! Where a leaf asks two cells for a common row, one cell that keeps such rows takes their place.
+//! Where a leaf asks a cell for a row that others have too, or do not have, one cell that keeps such rows takes
+//! their place.
 //!
-//! Only where the rows of one side are told apart by nothing that the other does not have: there are then no
-//! more pairs than the other side has rows.
+//! Only where the rows of one side are told apart by all that the others have: there are then no more of them
+//! than that side has rows.
 
 use super::build::Network;
-use super::formula::{CellDef, CellId, CellOp, Node, Term, Triggers, Use};
-use super::row::Slot;
+use super::formula::{CellDef, CellId, CellOp, LOCAL, Node, Other, Term, Triggers, Use};
+use super::open::plain_cell;
+use super::row::{Slot, Total};
 use std::collections::BTreeSet;
 
 impl Network {
@@ -15,14 +17,7 @@ impl Network {
             Node::And(parts) => {
                 let mut at = 0;
                 while at < parts.len() {
-                    let partner = (at + 1..parts.len())
-                        .find_map(|other| Some((other, self.pair(parts, at, other, known)?)));
-                    if let Some((other, pair)) = partner {
-                        parts.remove(other);
-                        if let Some(part) = parts.get_mut(at) {
-                            *part = pair;
-                        }
-                    }
+                    self.joined(parts, at, known);
                     if let Some(part) = parts.get_mut(at) {
                         self.pair_up(part, known);
                     }
@@ -44,17 +39,27 @@ impl Network {
                 self.pair_up_term(left, known);
                 self.pair_up_term(right, known);
             }
-            Node::Cell(_) => known.extend(node.bound(&self.cells)),
+            Node::Cell(_) | Node::Among(..) => known.extend(node.bound(&self.cells)),
             Node::Never => {}
         }
     }
 
     fn pair_up_term(&mut self, term: &mut Term, known: &BTreeSet<Slot>) {
         match term {
-            Term::Total { vars, body, .. } => {
+            Term::Total { op, vars, body } => {
                 let mut inner = known.clone();
                 inner.retain(|slot| !vars.contains(slot));
-                self.pair_up(body, &mut inner);
+                self.pair_up(body, &mut inner.clone());
+                if *op == Total::Count
+                    && let Node::Cell(cell) = body.as_ref()
+                    && self.counts(cell, vars, &inner)
+                {
+                    *term = Term::Window {
+                        op: *op,
+                        vars: std::mem::take(vars),
+                        cell: cell.clone(),
+                    };
+                }
             }
             Term::Arith(_, left, right) => {
                 self.pair_up_term(left, known);
@@ -64,65 +69,107 @@ impl Network {
         }
     }
 
-    /// What takes the place of two parts of a conjunction, if they go together.
-    fn pair(
-        &mut self,
+    /// Whether the number of pairs of a group is the number of tuples.
+    fn counts(&self, cell: &Use, vars: &[Slot], known: &BTreeSet<Slot>) -> bool {
+        let joins = matches!(
+            self.cells.get(cell.cell).map(|def| &def.op),
+            Some(CellOp::Pair { .. })
+        );
+        let counted: BTreeSet<Slot> = vars.iter().copied().collect();
+        let free: BTreeSet<Slot> = cell
+            .outer_slots()
+            .filter(|slot| !known.contains(slot))
+            .collect();
+        joins && free == counted
+    }
+
+    /// What takes the place of parts of a conjunction, this one and later ones, if some go together.
+    fn joined(&mut self, parts: &mut Vec<Node>, at: usize, known: &BTreeSet<Slot>) {
+        let candidates = (at..parts.len()).filter_map(|left| {
+            let others = self.others(parts, left, at, known)?;
+            let together = left == at || others.contains(&at);
+            (together && !others.is_empty()).then_some((left, others))
+        });
+        // The first of the largest.
+        let best = candidates.min_by_key(|(_, others)| std::cmp::Reverse(others.len()));
+        let Some((left, others)) = best else { return };
+        let Some(joined) = self.join_of(parts, left, &others, known) else {
+            return;
+        };
+        // What comes between has nothing bound later than before: the columns of all are those of one.
+        let mut place = 0..;
+        parts.retain(|_| {
+            let place = place.next().unwrap_or(0);
+            place == at || (place != left && !others.contains(&place))
+        });
+        if let Some(part) = parts.get_mut(at) {
+            *part = joined;
+        }
+    }
+
+    /// The parts from `from` on that only say which rows of the left one count.
+    fn others(
+        &self,
         parts: &[Node],
-        one: usize,
-        other: usize,
+        left: usize,
+        from: usize,
         known: &BTreeSet<Slot>,
-    ) -> Option<Node> {
-        let (a, b) = (parts.get(one)?, parts.get(other)?);
-        let (left, right) = match (self.covers(a, b)?, self.covers(b, a)?) {
-            (true, _) => (a, b),
-            (_, true) => (b, a),
-            _ => return None,
-        };
-        let (Node::Cell(left), Node::Cell(right)) = (left, right) else {
-            return None;
-        };
-        let open = |slot: &Slot| !known.contains(slot);
-        if !right.outer_slots().any(|slot| open(&slot)) {
+    ) -> Option<Vec<usize>> {
+        let columns = self.columns(parts.get(left)?)?;
+        let open = |slots: &BTreeSet<Slot>| slots.iter().any(|slot| !known.contains(slot));
+        if !open(&columns) {
             return None;
         }
-        self.pair_of(left, right, known)
+        let others = (from..parts.len()).filter(|other| {
+            let node = match parts.get(*other) {
+                Some(Node::Not(body)) => Some(body.as_ref()),
+                part => part,
+            };
+            let own = node.and_then(|node| self.columns(node));
+            *other != left && own.is_some_and(|own| own.is_subset(&columns) && open(&own))
+        });
+        Some(others.collect())
     }
 
-    /// Whether the rows of one cell have all columns of the other. Nothing, where either is not the latest
-    /// times of rows that leave nothing open.
-    fn covers(&self, one: &Node, other: &Node) -> Option<bool> {
-        let (Node::Cell(one), Node::Cell(other)) = (one, other) else {
-            return None;
-        };
-        let plain = |cell: &Use| {
-            let def = self.cells.get(cell.cell)?;
-            (def.flat() && def.columns.len() < 64).then_some(())
-        };
-        plain(one)?;
-        plain(other)?;
-        let columns: BTreeSet<Slot> = one.outer_slots().collect();
-        Some(other.outer_slots().all(|slot| columns.contains(&slot)))
+    /// The slots of a cell that keeps the latest times of rows which leave nothing open.
+    fn columns(&self, node: &Node) -> Option<BTreeSet<Slot>> {
+        let Node::Cell(cell) = node else { return None };
+        let def = self.cells.get(cell.cell)?;
+        let open = self.open.get(cell.cell).copied()?;
+        let fits = plain_cell(def, open, &self.cells)
+            && def.columns.len() < 64
+            && matches!(def.triggers(), Triggers::Types(_));
+        fits.then(|| cell.outer_slots().collect())
     }
 
-    fn pair_of(&mut self, left: &Use, right: &Use, known: &BTreeSet<Slot>) -> Option<Node> {
-        let (l, r) = (self.cells.get(left.cell)?, self.cells.get(right.cell)?);
-        let (Triggers::Types(mut events), Triggers::Types(more)) = (l.triggers(), r.triggers())
-        else {
+    fn join_of(
+        &mut self,
+        parts: &[Node],
+        left: usize,
+        others: &[usize],
+        known: &BTreeSet<Slot>,
+    ) -> Option<Node> {
+        let Some(Node::Cell(left)) = parts.get(left) else {
             return None;
         };
-        events.extend(more);
-        let window = l.window.max(r.window);
-        // The pair's slots are the columns of the left side; outside they stand for what these stand for.
-        let slots: Vec<Slot> = l
+        let def = self.cells.get(left.cell)?;
+        // The slots of a pair are the columns of the left side; outside they stand for what these stand for.
+        let slots: Vec<Slot> = def
             .columns
             .iter()
             .map(|column| left.outer(*column))
             .collect::<Option<_>>()?;
-        let inside = |cell: &Use, def: &CellDef| -> Option<Use> {
+        let mut window = def.window;
+        let mut events = BTreeSet::new();
+        let mut inside = |cell: &Use| -> Option<Use> {
+            let def = self.cells.get(cell.cell)?;
+            let Triggers::Types(types) = def.triggers() else {
+                return None;
+            };
+            events.extend(types);
+            window = window.max(def.window);
             let mut own = cell.clone();
-            for slot in &mut own.slots {
-                *slot = super::formula::LOCAL;
-            }
+            own.slots.fill(LOCAL);
             for column in &def.columns {
                 let outer = cell.outer(*column)?;
                 let at = slots.iter().position(|slot| *slot == outer)?;
@@ -130,21 +177,36 @@ impl Network {
             }
             Some(own)
         };
-        let (inner_left, inner_right) = (inside(left, l)?, inside(right, r)?);
+        let inner_left = inside(left)?;
+        let mut sides = Vec::with_capacity(others.len());
+        let mut shared = Vec::with_capacity(others.len());
+        for other in others {
+            let (cell, negated) = match parts.get(*other)? {
+                Node::Cell(cell) => (cell, false),
+                Node::Not(body) => match body.as_ref() {
+                    Node::Cell(cell) => (cell, true),
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            let cell = inside(cell)?;
+            shared.push(cell.outer_slots().fold(0u64, |mask, at| mask | 1 << at));
+            sides.push(Other {
+                node: Node::Cell(cell),
+                negated,
+            });
+        }
         let mut group = 0u64;
         for (at, slot) in slots.iter().enumerate() {
             if known.contains(slot) {
                 group |= 1 << at;
             }
         }
-        let shared = inner_right
-            .outer_slots()
-            .fold(0u64, |mask, at| mask | 1 << at);
         let columns: Vec<Slot> = (0..Slot::try_from(slots.len()).ok()?).collect();
         let def = CellDef {
             op: CellOp::Pair {
                 left: Node::Cell(inner_left),
-                right: Node::Cell(inner_right),
+                others: sides,
                 group,
                 events,
             },
@@ -152,9 +214,15 @@ impl Network {
             width: columns.len(),
             columns,
         };
-        self.note_index(left.cell, shared);
+        for mask in shared {
+            self.note_index(left.cell, mask);
+        }
         let cell = self.cell(def);
-        Some(Node::Cell(Use { cell, slots }))
+        Some(Node::Cell(Use {
+            cell,
+            slots,
+            window,
+        }))
     }
 
     /// Registers that a cell's rows are looked up by these columns.

@@ -3,8 +3,10 @@
 //! Terms and conditions nest; they are written in postfix order and read back with a stack, so that no
 //! input, however deep, takes more of the program's own stack than a bound allows.
 
-use super::cell::{Breaks, CellState, Held, Run};
-use super::formula::CellDef;
+use super::breaks::{Ended, SavedEnded};
+use super::cell::{Breaks, CellState, Held};
+use super::formula::{BreakShape, CellDef, CellOp};
+use super::join::SavedPair;
 use super::row::{Arith, Cmp, Open, Residual, Row, Slot, Sym, Total};
 use super::store::At;
 use super::table::closed_names;
@@ -55,8 +57,7 @@ pub(crate) enum SavedCount {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum SavedBreaks {
     General,
-    Negated(Vec<Vec<(SavedKey, Vec<At>)>>),
-    Run(Option<Run>),
+    Parts(Vec<SavedEnded>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,8 +67,7 @@ pub(crate) enum SavedState {
     Previous([Option<(At, Vec<SavedRow>)>; 2]),
     Since(SavedTable, SavedBreaks),
     Window(Vec<(SavedKey, SavedCount)>),
-    /// With the last second at which each can hold.
-    Pair(Vec<(SavedKey, i64)>),
+    Pair(Vec<SavedPair>),
 }
 
 impl CellState {
@@ -88,20 +88,9 @@ impl CellState {
                 anchors.saved(),
                 match breaks {
                     Breaks::General => SavedBreaks::General,
-                    Breaks::Negated(stores) => SavedBreaks::Negated(
-                        stores
-                            .iter()
-                            .map(|store| {
-                                store
-                                    .iter()
-                                    .map(|(key, times)| {
-                                        (key.to_vec(), times.iter().copied().collect())
-                                    })
-                                    .collect()
-                            })
-                            .collect(),
-                    ),
-                    Breaks::Run(run) => SavedBreaks::Run(run.clone()),
+                    Breaks::Parts(parts) => {
+                        SavedBreaks::Parts(parts.iter().map(Ended::saved).collect())
+                    }
                 },
             ),
             CellState::Window(counts) => SavedState::Window(counts.saved()),
@@ -122,21 +111,21 @@ impl CellState {
                 anchors.restore(table, def)?;
                 match (breaks, saved) {
                     (Breaks::General, SavedBreaks::General) => Some(()),
-                    (Breaks::Negated(stores), SavedBreaks::Negated(saved))
-                        if stores.len() == saved.len() =>
-                    {
-                        for (store, rows) in stores.iter_mut().zip(saved) {
-                            for (key, times) in rows {
-                                for at in times {
-                                    store.insert(&key, at, i64::MIN);
-                                }
-                            }
+                    (Breaks::Parts(ended), SavedBreaks::Parts(saved)) => {
+                        let CellOp::Since {
+                            breaks: BreakShape::Parts(parts),
+                            ..
+                        } = &def.op
+                        else {
+                            return None;
+                        };
+                        if saved.len() != ended.len() {
+                            return None;
                         }
-                        Some(())
-                    }
-                    (Breaks::Run(run), SavedBreaks::Run(saved)) => {
-                        *run = saved;
-                        Some(())
+                        let mut all = ended.iter_mut().zip(parts).zip(saved);
+                        all.try_for_each(|((ended, part), saved)| {
+                            ended.restore(saved, part.keys.len())
+                        })
                     }
                     _ => None,
                 }

@@ -24,6 +24,8 @@ pub(crate) struct Moment<'a> {
     /// The fields that matchers of this event type read.
     pub fields: &'a [Option<Val>],
     pub at: At,
+    /// Whether an event with a later stamp has been taken in.
+    pub late: bool,
 }
 
 /// The states of cells. What a question about an event that is not recorded has changed lies beside the rest.
@@ -212,6 +214,7 @@ impl Moment<'_> {
                 holds && emit(row)
             }
             Node::Cell(cell) => self.each_of_cell(cell, row, emit),
+            Node::Among(cell, column, bounds) => self.each_among(cell, *column, bounds, row, emit),
             Node::Never => false,
         }
     }
@@ -266,7 +269,7 @@ impl Moment<'_> {
                 self.each_found(def, cell, table, row, &mut |row, times, _| {
                     times
                         .iter()
-                        .any(|at| in_window(at.time, self.at.time, def.window))
+                        .any(|at| in_window(at.time, self.at.time, cell.window))
                         && emit(row)
                 })
             }
@@ -282,7 +285,7 @@ impl Moment<'_> {
                     };
                     let unbroken = self.unbroken_from(def, breaks, &key);
                     let live = |at: &At| {
-                        at.pos >= unbroken && in_window(at.time, self.at.time, def.window)
+                        at.pos >= unbroken && in_window(at.time, self.at.time, cell.window)
                     };
                     times.iter().any(live) && emit(row)
                 })
@@ -292,7 +295,7 @@ impl Moment<'_> {
                 let Some(held) = held.find(|held| held.at.pos == self.at.pos - 1) else {
                     return false;
                 };
-                in_window(held.at.time, self.at.time, def.window)
+                in_window(held.at.time, self.at.time, cell.window)
                     && held.rows.iter().any(|stored| {
                         let mut row = row.clone();
                         join(&mut row, stored, def, cell) && emit(row)
@@ -300,18 +303,68 @@ impl Moment<'_> {
             }
             CellState::Window(_) => false,
             CellState::Pair(joint) => {
-                let CellOp::Pair { left, right, .. } = &def.op else {
+                let CellOp::Pair { left, others, .. } = &def.op else {
                     return false;
                 };
                 let Some(known) = known(def, cell, &row) else {
                     return false;
                 };
-                joint.find(left, right, self, &known, |pair| {
+                joint.find(left, others, self, &known, |pair| {
                     let mut row = row.clone();
                     agree(&mut row, pair, def, cell) && emit(row)
                 })
             }
         }
+    }
+
+    /// The rows of a cell that leave nothing open, one column being within bounds.
+    fn each_among(
+        &self,
+        cell: &Use,
+        column: Slot,
+        bounds: &[(Cmp, Term)],
+        row: Row,
+        emit: Emit<'_>,
+    ) -> bool {
+        let Some(def) = self.defs.get(cell.cell) else {
+            return false;
+        };
+        let place = def
+            .columns
+            .iter()
+            .position(|own| cell.outer(*own) == Some(column));
+        let (mut from, mut to) = (i64::MIN, i64::MAX);
+        for (op, term) in bounds {
+            // What is no number is neither larger nor smaller than one.
+            let Sym::Val(Val::Int(n)) = self.term(term, &row) else {
+                return false;
+            };
+            let (lowest, highest) = match op {
+                Cmp::Lt => (Some(i64::MIN), n.checked_sub(1)),
+                Cmp::Le => (Some(i64::MIN), Some(n)),
+                Cmp::Gt => (n.checked_add(1), Some(i64::MAX)),
+                Cmp::Ge => (Some(n), Some(i64::MAX)),
+                Cmp::Eq | Cmp::Ne => (None, None),
+            };
+            let (Some(lowest), Some(highest)) = (lowest, highest) else {
+                return false;
+            };
+            (from, to) = (from.max(lowest), to.min(highest));
+        }
+        let (Some(place), Some(CellState::Formerly(table))) = (place, self.states.get(cell.cell))
+        else {
+            return false;
+        };
+        let Some(known) = known(def, cell, &row) else {
+            return false;
+        };
+        table.find_among(&known, place, from..=to, |vals, times| {
+            let mut points = times.iter();
+            let mut row = row.clone();
+            points.any(|at| in_window(at.time, self.at.time, cell.window))
+                && agree(&mut row, vals, def, cell)
+                && emit(row)
+        })
     }
 
     /// The rows of a table joined with this one, each with its points.
@@ -351,24 +404,11 @@ impl Moment<'_> {
             columns.iter().map(|column| known(*column)).collect()
         };
         match (breaks, shape) {
-            (Breaks::Negated(stores), BreakShape::Negated(parts)) => {
-                let last = stores
-                    .iter()
-                    .zip(parts)
-                    .filter_map(|(store, (_, columns))| {
-                        store.get(&key(columns)?).map(|times| times.last().pos)
-                    });
-                last.max().unwrap_or(i64::MIN)
+            (Breaks::Parts(ended), BreakShape::Parts(parts)) => {
+                let until = ended.iter().zip(parts);
+                let until = until.map(|(ended, part)| ended.until(key(&part.keys), self.at.pos));
+                until.max().unwrap_or(i64::MIN)
             }
-            (Breaks::Run(run), BreakShape::Run(columns)) => match run {
-                Some(run)
-                    if run.last == self.at.pos
-                        && key(columns).is_some_and(|key| *key == *run.key) =>
-                {
-                    run.first - 1
-                }
-                _ => self.at.pos,
-            },
             _ => i64::MIN,
         }
     }
@@ -379,8 +419,8 @@ impl Moment<'_> {
             Term::Slot(slot) => row.view(*slot),
             Term::Arith(op, left, right) => arith(*op, self.term(left, row), self.term(right, row)),
             Term::Total { op, vars, body } => self.total(*op, vars, body, row),
-            Term::Window { vars: _, cell, .. } => {
-                Sym::Val(Val::Int(self.window(cell, row).unwrap_or(0)))
+            Term::Window { vars, cell, .. } => {
+                Sym::Val(Val::Int(self.window(cell, vars, row).unwrap_or(0)))
             }
         }
     }
@@ -405,14 +445,21 @@ impl Moment<'_> {
         total(op, tuples)
     }
 
-    /// The running total of a window cell; nothing where a key is missing.
-    fn window(&self, cell: &Use, row: &Row) -> Option<i64> {
+    /// The running total of a window cell, or the number of pairs; nothing where a key is missing.
+    fn window(&self, cell: &Use, vars: &[Slot], row: &Row) -> Option<i64> {
         let def = self.defs.get(cell.cell)?;
-        let CellState::Window(counts) = self.states.get(cell.cell)? else {
-            return None;
+        let counts = match (self.states.get(cell.cell)?, &def.op) {
+            (CellState::Window(counts), _) => counts,
+            (CellState::Pair(joint), CellOp::Pair { left, others, .. }) => {
+                let mut row = row.clone();
+                vars.iter().for_each(|var| row.set(*var, None));
+                let known = known(def, cell, &row)?;
+                return Some(joint.count(left, others, self, &known));
+            }
+            _ => return None,
         };
         let key = self.window_key(cell, row)?;
-        Some(counts.value(&key, self.at.time, def.window))
+        Some(counts.value(&key, self.at.time, cell.window))
     }
 
     pub fn window_key(&self, cell: &Use, row: &Row) -> Option<Key> {

@@ -178,6 +178,16 @@ impl<S: Keys> Store<S> {
         })
     }
 
+    /// The rows that held at the event of this position, if it was the last.
+    pub fn fresh(&self, pos: i64) -> impl Iterator<Item = (&S::Key, &Times)> {
+        let mut at = self.order.last;
+        std::iter::from_fn(move || {
+            let found = self.entry(at)?;
+            at = self.rows.links(at).prev;
+            (found.1.last().pos == pos).then_some(found)
+        })
+    }
+
     pub fn len(&self) -> usize {
         self.rows.len()
     }

@@ -3,12 +3,14 @@
 use super::formula::CellDef;
 use super::index::{Index, Key};
 use super::keyed::Flat;
+use super::ordered::Ordered;
 use super::row::{Residual, Row, Slot, Sym};
 use super::saved::{SavedRow, SavedTable};
 use super::store::{At, Store, Times};
 use super::value::Val;
 use super::waiting::Waiting;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
@@ -17,6 +19,16 @@ pub(crate) struct Table {
     open: Option<Box<Waiting>>,
     /// For each set of columns by which a formula asks.
     indexes: Vec<Index>,
+    ordered: Vec<Ordered>,
+}
+
+/// How the rows of a cell are looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct Lookups<'l> {
+    /// By these columns, a bit each.
+    pub masks: &'l BTreeSet<u64>,
+    /// By these, in the order of another.
+    pub orders: &'l BTreeSet<(u64, usize)>,
 }
 
 /// What a lookup meets: the values of the columns in order, or a row over the cell's slots.
@@ -26,11 +38,15 @@ pub(crate) enum Found<'t> {
 }
 
 impl Table {
-    pub fn new(columns: usize, masks: &BTreeSet<u64>) -> Table {
+    pub fn new(columns: usize, lookups: Lookups<'_>) -> Table {
+        let orders = lookups.orders.iter();
         Table {
             plain: Store::new(Flat::new(columns)),
             open: None,
-            indexes: masks.iter().map(|mask| Index::new(*mask)).collect(),
+            indexes: lookups.masks.iter().map(|mask| Index::new(*mask)).collect(),
+            ordered: orders
+                .map(|(mask, column)| Ordered::new(*mask, *column))
+                .collect(),
         }
     }
 
@@ -48,6 +64,9 @@ impl Table {
             for index in &mut self.indexes {
                 index.insert(&self.plain, id, vals);
             }
+            for ordered in &mut self.ordered {
+                ordered.insert(id, vals);
+            }
         }
     }
 
@@ -55,7 +74,15 @@ impl Table {
     pub fn give_back(&mut self, def: &CellDef) {
         if self.plain.is_sparse() {
             let masks = self.indexes.iter().map(|index| index.mask).collect();
-            let fresh = Table::new(def.columns.len(), &masks);
+            let orders = self.ordered.iter();
+            let orders = orders
+                .map(|ordered| (ordered.mask, ordered.column))
+                .collect();
+            let lookups = Lookups {
+                masks: &masks,
+                orders: &orders,
+            };
+            let fresh = Table::new(def.columns.len(), lookups);
             let old = std::mem::replace(self, fresh);
             // What was in a table fits it.
             let _ = self.restore(old.saved(), def);
@@ -73,10 +100,13 @@ impl Table {
     }
 
     pub fn expire(&mut self, limit: i64) {
-        let indexes = &mut self.indexes;
+        let (indexes, ordered) = (&mut self.indexes, &mut self.ordered);
         self.plain.expire(limit, |id, vals| {
             for index in indexes.iter_mut() {
                 index.remove(id, vals);
+            }
+            for ordered in ordered.iter_mut() {
+                ordered.remove(id, vals);
             }
         });
         if let Some(open) = &mut self.open {
@@ -98,6 +128,11 @@ impl Table {
     /// The points of the row with these values, if it leaves nothing open.
     pub fn times(&self, vals: &[Val]) -> Option<&Times> {
         self.plain.get(vals)
+    }
+
+    /// The rows without anything open that held at the event of this position, if it was the last.
+    pub fn fresh(&self, pos: i64) -> impl Iterator<Item = (&[Val], &Times)> {
+        self.plain.fresh(pos)
     }
 
     /// Visits the rows that agree with the known columns, until told to stop. Where a column is `missing`
@@ -138,6 +173,40 @@ impl Table {
         stop || self.find_open(known, visit)
     }
 
+    /// Visits the rows without anything open that agree with the known columns and have a number of these
+    /// in another, until told to stop.
+    pub fn find_among<'t>(
+        &'t self,
+        known: &[Option<Val>],
+        column: usize,
+        among: RangeInclusive<i64>,
+        mut visit: impl FnMut(&'t [Val], &'t Times) -> bool,
+    ) -> bool {
+        let mut mask = 0u64;
+        for (at, val) in known.iter().enumerate().take(64) {
+            if val.is_some() {
+                mask |= 1 << at;
+            }
+        }
+        let mut orders = self.ordered.iter();
+        let found = orders.find(|ordered| (ordered.mask, ordered.column) == (mask, column));
+        if let Some(ordered) = found {
+            let key: Key = known.iter().flatten().copied().collect();
+            let mut rows = ordered.find(&key, &among);
+            return rows.any(|id| {
+                let row = self.plain.entry(id);
+                row.is_some_and(|(vals, times)| visit(vals, times))
+            });
+        }
+        self.find(known, false, |found| match found {
+            Found::Plain(vals, times) => match vals.get(column) {
+                Some(Val::Int(n)) if among.contains(n) => visit(vals, times),
+                _ => false,
+            },
+            Found::Open(..) => false,
+        })
+    }
+
     fn find_open<'t>(
         &'t self,
         known: &[Option<Val>],
@@ -156,7 +225,8 @@ impl Table {
         let indexes = self.indexes.iter().map(Index::bytes);
         let open = self.open.iter();
         let open = open.map(|open| size_of::<Waiting>() + open.bytes());
-        self.plain.bytes() + open.sum::<usize>() + indexes.sum::<usize>()
+        let ordered = self.ordered.iter().map(Ordered::bytes);
+        self.plain.bytes() + open.sum::<usize>() + indexes.chain(ordered).sum::<usize>()
     }
 
     /// Gives each row with its points to `change`, which says what becomes of it.
@@ -176,6 +246,7 @@ impl Table {
         self.plain.clear();
         self.open = None;
         self.indexes.iter_mut().for_each(Index::clear);
+        self.ordered.iter_mut().for_each(Ordered::clear);
         // Rows that have become equal are joined in the order of their points.
         let mut points = Vec::with_capacity(rows.len());
         for (row, times) in rows {
@@ -287,7 +358,11 @@ mod tests {
     #[test]
     fn a_table_that_was_large_gives_its_places_back() {
         let def = keyed_by(2);
-        let mut table = Table::new(2, &BTreeSet::from([0b10]));
+        let lookups = Lookups {
+            masks: &BTreeSet::from([0b10]),
+            orders: &BTreeSet::from([(0b10, 0)]),
+        };
+        let mut table = Table::new(2, lookups);
         let row = |n: i64| [Val::Int(n), Val::Int(n % 10)];
         for n in 0..20_000 {
             let at = At { pos: n, time: n };
@@ -311,6 +386,12 @@ mod tests {
             .map(|n| (Val::Int(n), n))
             .collect();
         assert_eq!(found, expected);
+        let mut found = Vec::new();
+        table.find_among(&[None, Some(Val::Int(3))], 0, 19_940..=19_960, |vals, _| {
+            found.push(vals[0]);
+            false
+        });
+        assert_eq!(found, [Val::Int(19_943), Val::Int(19_953)]);
         // What is left goes in its order.
         table.expire(19_950);
         assert_eq!((table.len(), table.oldest()), (50, Some(19_950)));

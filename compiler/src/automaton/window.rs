@@ -1,7 +1,8 @@
 //! Counts and sums over a window, per key, without looking at the rows again.
 
 use super::formula::CellDef;
-use super::keyed::{Ends, Flat, Keyed, Linked, Links, NONE, grow};
+use super::keyed::{Ends, Flat, Keyed, Linked, Links, NONE};
+use super::points::Points;
 use super::row::{Slot, clamp};
 use super::saved::{SavedCount, SavedKey};
 use super::store::{At, Times, in_window};
@@ -16,24 +17,28 @@ pub(crate) struct Counts {
     pub keyed: Vec<Slot>,
     counted: Vec<Slot>,
     sum: Option<usize>,
+    held: Held,
+}
+
+/// What the windows of all keys hold.
+#[derive(Clone, Debug)]
+enum Held {
+    /// Each event is a row of its own.
+    Points(Points),
+    /// Equal rows are one.
+    Rows(Rows),
+}
+
+#[derive(Clone, Debug)]
+struct Rows {
     keys: Keyed<Flat, Count>,
+    /// By the key and the values counted.
     items: Items,
     /// When each key has something to drop: one entry a key.
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
 }
 
-/// What the windows of all keys hold.
-#[derive(Clone, Debug)]
-enum Items {
-    /// Each event is a row of its own.
-    Points {
-        points: Vec<Point>,
-        free: u32,
-        held: usize,
-    },
-    /// Equal rows are one: found by the key and the values counted.
-    Rows(Keyed<Flat, Counted>),
-}
+type Items = Keyed<Flat, Counted>;
 
 /// The window of one key: its items by their (latest) stamp.
 #[derive(Clone, Debug, Default)]
@@ -41,13 +46,6 @@ struct Count {
     ends: Ends,
     len: u32,
     total: i128,
-}
-
-#[derive(Clone, Debug)]
-struct Point {
-    time: i64,
-    summand: i64,
-    links: Links,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -58,41 +56,23 @@ struct Counted {
 
 impl Linked for Items {
     fn links(&self, id: u32) -> Links {
-        let links = match self {
-            Items::Points { points, .. } => points.get(id as usize).map(|point| point.links),
-            Items::Rows(rows) => rows.get(id).map(|row| row.links),
-        };
-        links.unwrap_or_default()
+        self.get(id).map(|row| row.links).unwrap_or_default()
     }
 
     fn links_mut(&mut self, id: u32) -> Option<&mut Links> {
-        match self {
-            Items::Points { points, .. } => {
-                points.get_mut(id as usize).map(|point| &mut point.links)
-            }
-            Items::Rows(rows) => rows.get_mut(id).map(|row| &mut row.links),
-        }
+        self.get_mut(id).map(|row| &mut row.links)
     }
 }
 
 impl Items {
     /// The latest stamp of an item.
     fn stamp(&self, id: u32) -> Option<i64> {
-        match self {
-            Items::Points { points, .. } => Some(points.get(id as usize)?.time),
-            Items::Rows(rows) => Some(rows.get(id)?.times.newest()),
-        }
+        Some(self.get(id)?.times.newest())
     }
 
     fn in_window(&self, id: u32, now: i64, window: i64) -> bool {
-        match self {
-            Items::Points { points, .. } => points
-                .get(id as usize)
-                .is_some_and(|point| in_window(point.time, now, window)),
-            Items::Rows(rows) => rows
-                .get(id)
-                .is_some_and(|row| row.times.iter().any(|at| in_window(at.time, now, window))),
-        }
+        let row = self.get(id);
+        row.is_some_and(|row| row.times.iter().any(|at| in_window(at.time, now, window)))
     }
 }
 
@@ -104,22 +84,15 @@ impl Counts {
             .copied()
             .filter(|column| !counted.contains(column));
         let keyed: Vec<Slot> = keyed.collect();
-        let width = keyed.len() + counted.len();
         Counts {
-            keys: Keyed::new(Flat::new(keyed.len())),
+            held: if by_time_point {
+                Held::Points(Points::new(keyed.len(), sum.is_some()))
+            } else {
+                Held::Rows(Rows::new(keyed.len(), counted.len()))
+            },
             keyed,
             counted: counted.to_vec(),
             sum,
-            items: if by_time_point {
-                Items::Points {
-                    points: Vec::new(),
-                    free: NONE,
-                    held: 0,
-                }
-            } else {
-                Items::Rows(Keyed::new(Flat::new(width)))
-            },
-            deadlines: BinaryHeap::new(),
         }
     }
 
@@ -129,57 +102,164 @@ impl Counts {
     }
 
     pub fn insert(&mut self, vals: &[Val], at: At, floor: i64) {
-        match self.items {
-            Items::Points { .. } => {
-                let summand = self.summand(vals);
+        let summand = summand(self.sum, self.keyed.len(), vals);
+        match &mut self.held {
+            Held::Points(points) => {
                 let key = vals.get(..self.keyed.len()).unwrap_or(&[]);
-                self.insert_point(key, at.time, summand);
+                points.insert(key, at.time, summand);
             }
-            Items::Rows(_) => self.insert_row(vals, at, floor),
+            Held::Rows(rows) => rows.insert(vals, i128::from(summand), at, floor),
         }
     }
 
-    fn insert_point(&mut self, key: &[Val], time: i64, summand: i64) {
-        let Items::Points { points, free, held } = &mut self.items else {
-            return;
+    /// The count or sum of a key in the window that ends at `now`.
+    pub fn value(&self, key: &[Val], now: i64, window: i64) -> i64 {
+        let (len, total) = match &self.held {
+            Held::Points(points) => points.value(key, now, window),
+            Held::Rows(rows) => rows.value(self.sum, key, now, window),
         };
-        let point = Point {
-            time,
-            summand,
-            links: Links::default(),
-        };
-        *held += 1;
-        let id = *free;
-        let id = match points.get_mut(id as usize) {
-            Some(place) => {
-                *free = place.links.next;
-                *place = point;
-                id
-            }
-            None => {
-                grow(points, 1);
-                points.push(point);
-                u32::try_from(points.len() - 1).unwrap_or(NONE)
-            }
-        };
-        self.link(key, id, time, i128::from(summand));
+        match self.sum {
+            None => len,
+            Some(_) => clamp(total),
+        }
     }
 
-    fn insert_row(&mut self, vals: &[Val], at: At, floor: i64) {
-        let summand = i128::from(self.summand(vals));
-        let (key, _) = vals.split_at_checked(self.keyed.len()).unwrap_or_default();
-        let Items::Rows(rows) = &mut self.items else {
-            return;
-        };
-        let Some(id) = rows.find(vals) else {
+    /// The stamps of what the window of this key holds now, oldest first.
+    pub fn times(&self, key: &[Val], now: i64, window: i64) -> Vec<i64> {
+        match &self.held {
+            Held::Points(points) => points.times(key, now, window),
+            Held::Rows(rows) => rows.times(key, now, window),
+        }
+    }
+
+    pub fn expire(&mut self, limit: i64) {
+        match &mut self.held {
+            Held::Points(points) => points.expire(limit),
+            Held::Rows(rows) => {
+                rows.expire(self.sum, limit);
+                if rows.items.is_sparse() || rows.keys.is_sparse() {
+                    // Many items have gone: their places go, too. What was in a window fits it.
+                    let saved = self.saved();
+                    let fresh = Rows::new(self.keyed.len(), self.counted.len());
+                    self.held = Held::Rows(fresh);
+                    let _ = self.restore(saved);
+                }
+            }
+        }
+    }
+
+    pub fn oldest(&self) -> Option<i64> {
+        match &self.held {
+            Held::Points(points) => points.oldest(),
+            Held::Rows(rows) => rows.deadlines.peek().map(|Reverse((time, _))| *time),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match &self.held {
+            Held::Points(points) => points.len(),
+            Held::Rows(rows) => rows.items.len(),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        match &self.held {
+            Held::Points(points) => points.bytes(),
+            Held::Rows(rows) => {
+                let items = &rows.items;
+                let counted = items.ids().filter_map(|id| items.get(id));
+                items.bytes()
+                    + counted.map(|row| row.times.bytes()).sum::<usize>()
+                    + rows.keys.bytes()
+                    + rows.deadlines.capacity() * size_of::<Reverse<(i64, u32)>>()
+            }
+        }
+    }
+
+    pub fn saved(&self) -> Vec<(SavedKey, SavedCount)> {
+        match &self.held {
+            Held::Points(points) => points
+                .iter()
+                .map(|(key, points)| (key.to_vec(), SavedCount::Points(points)))
+                .collect(),
+            Held::Rows(rows) => rows.saved(),
+        }
+    }
+
+    /// Takes saved counts in. Nothing, where they do not fit.
+    pub fn restore(&mut self, saved: Vec<(SavedKey, SavedCount)>) -> Option<()> {
+        for (key, count) in saved {
+            if key.len() != self.keyed.len() {
+                return None;
+            }
+            match (count, &mut self.held) {
+                (SavedCount::Points(saved), Held::Points(points)) => {
+                    for (time, summand) in saved {
+                        points.insert(&key, time, summand);
+                    }
+                }
+                (SavedCount::Rows(saved), Held::Rows(rows)) => {
+                    for (counted, times) in saved {
+                        if counted.len() != self.counted.len() {
+                            return None;
+                        }
+                        let vals = [key.as_slice(), &counted].concat();
+                        let summand = summand(self.sum, self.keyed.len(), &vals);
+                        for at in times {
+                            rows.insert(&vals, i128::from(summand), at, i64::MIN);
+                        }
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
+        match &self.held {
+            Held::Points(points) => points.each_val(seen),
+            Held::Rows(rows) => {
+                // The key comes first in each.
+                let items = rows.items.ids().filter_map(|id| rows.items.key(id));
+                items.flatten().for_each(|val| seen(*val));
+            }
+        }
+    }
+}
+
+/// What a row adds to the sum, so many columns selecting.
+fn summand(sum: Option<usize>, keyed: usize, vals: &[Val]) -> i64 {
+    let column = sum.and_then(|column| keyed.checked_add(column));
+    match column.and_then(|column| vals.get(column)) {
+        Some(Val::Int(n)) => *n,
+        _ => 0,
+    }
+}
+
+impl Rows {
+    fn new(keyed: usize, counted: usize) -> Rows {
+        Rows {
+            keys: Keyed::new(Flat::new(keyed)),
+            items: Keyed::new(Flat::new(keyed + counted)),
+            deadlines: BinaryHeap::new(),
+        }
+    }
+
+    fn insert(&mut self, vals: &[Val], summand: i128, at: At, floor: i64) {
+        let keyed = self.keys.width();
+        let (key, _) = vals.split_at_checked(keyed).unwrap_or_default();
+        let Some(id) = self.items.find(vals) else {
             let counted = Counted {
                 times: Times::new(at),
                 links: Links::default(),
             };
-            let id = rows.insert(vals, counted);
+            let id = self.items.insert(vals, counted);
             return self.link(key, id, at.time, summand);
         };
-        let Some(row) = rows.get_mut(id) else { return };
+        let Some(row) = self.items.get_mut(id) else {
+            return;
+        };
         row.times.note(at, floor);
         let newest = row.times.newest();
         if let Some(count) = self.keys.find(key).and_then(|key| self.keys.get_mut(key)) {
@@ -205,35 +285,20 @@ impl Counts {
         }
     }
 
-    fn summand(&self, vals: &[Val]) -> i64 {
-        let column = self
-            .sum
-            .and_then(|column| self.keyed.len().checked_add(column));
-        match column.and_then(|column| vals.get(column)) {
-            Some(Val::Int(n)) => *n,
-            _ => 0,
-        }
+    fn summand_of(&self, sum: Option<usize>, id: u32) -> i128 {
+        let vals = self.items.key(id).unwrap_or(&[]);
+        i128::from(summand(sum, self.keys.width(), vals))
     }
 
-    fn summand_of(&self, id: u32) -> i128 {
-        i128::from(match &self.items {
-            Items::Points { points, .. } => {
-                points.get(id as usize).map_or(0, |point| point.summand)
-            }
-            Items::Rows(rows) => rows.key(id).map_or(0, |vals| self.summand(vals)),
-        })
-    }
-
-    /// The count or sum of a key in the window that ends at `now`. Only where stamps step back is something
-    /// held that the window does not reach, and taken off again here.
-    pub fn value(&self, key: &[Val], now: i64, window: i64) -> i64 {
+    /// Only where stamps step back is something held that the window does not reach, and taken off again here.
+    fn value(&self, sum: Option<usize>, key: &[Val], now: i64, window: i64) -> (i64, i128) {
         let count = self.keys.find(key).and_then(|id| self.keys.get(id));
-        let Some(count) = count else { return 0 };
+        let Some(count) = count else { return (0, 0) };
         let (mut len, mut total) = (i64::from(count.len), count.total);
         let start = now.saturating_sub(window);
         let mut leave = |id: u32| {
             len -= 1;
-            total -= self.summand_of(id);
+            total -= self.summand_of(sum, id);
         };
         let mut at = count.ends.first;
         while let Some(stamp) = self.items.stamp(at)
@@ -251,14 +316,10 @@ impl Counts {
             }
             at = self.items.links(at).prev;
         }
-        match self.sum {
-            None => len,
-            Some(_) => clamp(total),
-        }
+        (len, total)
     }
 
-    /// The stamps of what the window of this key holds now, oldest first.
-    pub fn times(&self, key: &[Val], now: i64, window: i64) -> Vec<i64> {
+    fn times(&self, key: &[Val], now: i64, window: i64) -> Vec<i64> {
         let count = self.keys.find(key).and_then(|id| self.keys.get(id));
         let mut at = count.map_or(NONE, |count| count.ends.first);
         let mut times = Vec::new();
@@ -271,7 +332,7 @@ impl Counts {
         times
     }
 
-    pub fn expire(&mut self, limit: i64) {
+    fn expire(&mut self, sum: Option<usize>, limit: i64) {
         while let Some(&Reverse((time, key))) = self.deadlines.peek()
             && time < limit
         {
@@ -285,9 +346,9 @@ impl Counts {
             {
                 let id = count.ends.first;
                 count.len = count.len.saturating_sub(1);
-                count.total -= self.summand_of(id);
+                count.total -= self.summand_of(sum, id);
                 count.ends.remove(&mut self.items, id);
-                self.drop_item(id);
+                self.items.remove(id);
             }
             match self.items.stamp(count.ends.first) {
                 Some(next) => {
@@ -301,67 +362,9 @@ impl Counts {
                 }
             }
         }
-        self.give_back();
     }
 
-    fn drop_item(&mut self, id: u32) {
-        match &mut self.items {
-            Items::Points { points, free, held } => {
-                if let Some(point) = points.get_mut(id as usize) {
-                    *held = held.saturating_sub(1);
-                    point.links.next = *free;
-                    *free = id;
-                }
-            }
-            Items::Rows(rows) => {
-                rows.remove(id);
-            }
-        }
-    }
-
-    /// After many items have gone, lets go of their places.
-    fn give_back(&mut self) {
-        let sparse = match &self.items {
-            Items::Points { points, held, .. } => points.len() > 1024 && held * 8 < points.len(),
-            Items::Rows(rows) => rows.is_sparse(),
-        };
-        if !sparse && !self.keys.is_sparse() {
-            return;
-        }
-        let saved = self.saved();
-        self.keys.clear();
-        self.deadlines = BinaryHeap::new();
-        match &mut self.items {
-            Items::Points { points, free, held } => {
-                (*points, *free, *held) = (Vec::new(), NONE, 0);
-            }
-            Items::Rows(rows) => rows.clear(),
-        }
-        // What was in a window fits it.
-        let _ = self.restore(saved);
-    }
-
-    pub fn oldest(&self) -> Option<i64> {
-        self.deadlines.peek().map(|Reverse((time, _))| *time)
-    }
-
-    pub fn len(&self) -> usize {
-        let counts = self.keys.ids().filter_map(|id| self.keys.get(id));
-        counts.map(|count| count.len as usize).sum()
-    }
-
-    pub fn bytes(&self) -> usize {
-        let items = match &self.items {
-            Items::Points { points, .. } => points.capacity() * size_of::<Point>(),
-            Items::Rows(rows) => {
-                let counted = rows.ids().filter_map(|id| rows.get(id));
-                rows.bytes() + counted.map(|row| row.times.bytes()).sum::<usize>()
-            }
-        };
-        items + self.keys.bytes() + self.deadlines.capacity() * size_of::<Reverse<(i64, u32)>>()
-    }
-
-    pub fn saved(&self) -> Vec<(SavedKey, SavedCount)> {
+    fn saved(&self) -> Vec<(SavedKey, SavedCount)> {
         let mut saved = Vec::with_capacity(self.keys.len());
         for id in self.keys.ids() {
             let (Some(key), Some(count)) = (self.keys.key(id), self.keys.get(id)) else {
@@ -373,63 +376,14 @@ impl Counts {
                 at = self.items.links(at).next;
                 (found != NONE).then_some(found)
             });
-            let items = match &self.items {
-                Items::Points { points, .. } => {
-                    let points = items.filter_map(|id| points.get(id as usize));
-                    SavedCount::Points(points.map(|point| (point.time, point.summand)).collect())
-                }
-                Items::Rows(rows) => {
-                    let rows = items.filter_map(|id| Some((rows.key(id)?, rows.get(id)?)));
-                    let rows = rows.map(|(vals, row)| {
-                        let counted = vals.iter().skip(self.keyed.len()).copied();
-                        (counted.collect(), row.times.iter().copied().collect())
-                    });
-                    SavedCount::Rows(rows.collect())
-                }
-            };
-            saved.push((key.to_vec(), items));
+            let rows = items.filter_map(|id| Some((self.items.key(id)?, self.items.get(id)?)));
+            let rows = rows.map(|(vals, row)| {
+                let counted = vals.iter().skip(key.len()).copied();
+                (counted.collect(), row.times.iter().copied().collect())
+            });
+            saved.push((key.to_vec(), SavedCount::Rows(rows.collect())));
         }
         saved
-    }
-
-    /// Takes saved counts in. Nothing, where they do not fit.
-    pub fn restore(&mut self, saved: Vec<(SavedKey, SavedCount)>) -> Option<()> {
-        for (key, count) in saved {
-            if key.len() != self.keyed.len() {
-                return None;
-            }
-            match (count, &self.items) {
-                (SavedCount::Points(points), Items::Points { .. }) => {
-                    for (time, summand) in points {
-                        self.insert_point(&key, time, summand);
-                    }
-                }
-                (SavedCount::Rows(rows), Items::Rows(_)) => {
-                    for (counted, times) in rows {
-                        if counted.len() != self.counted.len() {
-                            return None;
-                        }
-                        let vals = [key.as_slice(), &counted].concat();
-                        for at in times {
-                            self.insert_row(&vals, at, i64::MIN);
-                        }
-                    }
-                }
-                _ => return None,
-            }
-        }
-        Some(())
-    }
-
-    pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
-        for key in self.keys.ids().filter_map(|id| self.keys.key(id)) {
-            key.iter().for_each(|val| seen(*val));
-        }
-        if let Items::Rows(rows) = &self.items {
-            for vals in rows.ids().filter_map(|id| rows.key(id)) {
-                vals.iter().for_each(|val| seen(*val));
-            }
-        }
     }
 }
 

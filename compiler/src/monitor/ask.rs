@@ -13,10 +13,10 @@ use smallvec::SmallVec;
 pub(super) enum Ask {
     All(Vec<Ask>),
     Not(Box<Ask>),
-    /// Whether the cell has a row of these values in its window.
-    Row(CellId, Vec<Part>),
-    /// A comparison of a running total with a number.
-    Total(Cmp, CellId, Vec<Part>, Part),
+    /// Whether the cell has a row of these values within so many seconds.
+    Row(CellId, i64, Vec<Part>),
+    /// A comparison of a running total over so many seconds with a number.
+    Total(Cmp, CellId, i64, Vec<Part>, Part),
 }
 
 /// What a slot of the leaf stands for.
@@ -40,14 +40,14 @@ impl Ask {
             Ask::All(asks) => asks.iter().all(|ask| ask.holds(moment, param)),
             Ask::Not(ask) => !ask.holds(moment, param),
             // What the request does not have equals nothing.
-            Ask::Row(cell, parts) => {
-                read(parts, param).is_some_and(|key| has_row(moment, *cell, &key))
+            Ask::Row(cell, window, parts) => {
+                read(parts, param).is_some_and(|key| has_row(moment, *cell, *window, &key))
             }
-            Ask::Total(op, cell, parts, bound) => {
+            Ask::Total(op, cell, window, parts, bound) => {
                 let Some(bound) = bound.read(param) else {
                     return false;
                 };
-                let total = read(parts, param).and_then(|key| total(moment, *cell, &key));
+                let total = read(parts, param).and_then(|key| total(moment, *cell, *window, &key));
                 op.holds(Val::Int(total.unwrap_or(0)), bound)
             }
         }
@@ -67,11 +67,11 @@ fn read(parts: &[Part], param: &mut dyn FnMut(usize) -> Option<Val>) -> Option<V
     parts.iter().map(|part| part.read(param)).collect()
 }
 
-fn has_row(moment: &Moment<'_>, cell: CellId, key: &[Val]) -> bool {
+fn has_row(moment: &Moment<'_>, cell: CellId, window: i64, key: &[Val]) -> bool {
     let (Some(def), Some(state)) = (moment.defs.get(cell), moment.states.get(cell)) else {
         return false;
     };
-    let inside = |at: &At| in_window(at.time, moment.at.time, def.window);
+    let inside = |at: &At| in_window(at.time, moment.at.time, window);
     match state {
         CellState::Formerly(table) => table
             .times(key)
@@ -91,9 +91,9 @@ fn has_row(moment: &Moment<'_>, cell: CellId, key: &[Val]) -> bool {
     }
 }
 
-fn total(moment: &Moment<'_>, cell: CellId, key: &[Val]) -> Option<i64> {
-    match (moment.defs.get(cell)?, moment.states.get(cell)?) {
-        (def, CellState::Window(counts)) => Some(counts.value(key, moment.at.time, def.window)),
+fn total(moment: &Moment<'_>, cell: CellId, window: i64, key: &[Val]) -> Option<i64> {
+    match moment.states.get(cell)? {
+        CellState::Window(counts) => Some(counts.value(key, moment.at.time, window)),
         _ => None,
     }
 }
@@ -117,7 +117,7 @@ impl Plan<'_> {
                     return None;
                 }
                 let parts = self.parts(cell, &def.columns)?;
-                Some(Ask::Row(cell.cell, parts))
+                Some(Ask::Row(cell.cell, cell.window, parts))
             }
             Node::Compare(op, Term::Window { cell, .. }, other) => self.total(*op, cell, other),
             Node::Compare(op, other, Term::Window { cell, .. }) => {
@@ -139,7 +139,8 @@ impl Plan<'_> {
             Term::Slot(slot) => self.part(*slot)?,
             _ => return None,
         };
-        Some(Ask::Total(op, cell.cell, self.parts(cell, &keyed)?, bound))
+        let parts = self.parts(cell, &keyed)?;
+        Some(Ask::Total(op, cell.cell, cell.window, parts, bound))
     }
 
     fn parts(&self, cell: &Use, columns: &[Slot]) -> Option<Vec<Part>> {
@@ -164,7 +165,7 @@ fn is_plain(def: &CellDef) -> bool {
         CellOp::Formerly(_) => def.flat(),
         CellOp::Since {
             right,
-            breaks: BreakShape::Negated(_) | BreakShape::Run(_),
+            breaks: BreakShape::Parts(_),
             ..
         } => right.flat().is_some_and(|bound| {
             let mut columns = def.columns.iter();

@@ -20,7 +20,9 @@ pub(super) struct Family {
     pub columns: Vec<Option<usize>>,
     /// Where the constant is among the columns.
     constant: usize,
-    leaves: FxHashMap<Val, usize>,
+    /// By the constant: leaves with the seconds each looks back.
+    leaves: FxHashMap<Val, Vec<(usize, i64)>>,
+    len: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -36,7 +38,7 @@ impl Families {
     pub fn new(network: &Network, leaves: &[Leaf]) -> Families {
         let mut found: HashMap<(CellId, Vec<Option<usize>>), Family> = HashMap::new();
         for (number, leaf) in leaves.iter().enumerate() {
-            let Some((cell, columns, val)) = member(network, leaf) else {
+            let Some((cell, columns, val, window)) = member(network, leaf) else {
                 continue;
             };
             let constant = columns.iter().position(Option::is_none).unwrap_or(0);
@@ -47,18 +49,23 @@ impl Families {
                     columns,
                     constant,
                     leaves: FxHashMap::default(),
+                    len: 0,
                 });
             // Of equal leaves the first is asked.
-            family.leaves.entry(val).or_insert(number);
+            let leaves = family.leaves.entry(val).or_default();
+            if leaves.iter().all(|(_, known)| *known != window) {
+                leaves.push((number, window));
+                family.len += 1;
+            }
         }
         let mut families: Vec<Family> = found
             .into_values()
-            .filter(|family| family.leaves.len() >= MEMBERS)
+            .filter(|family| family.len >= MEMBERS)
             .collect();
-        families.sort_by_key(|family| family.leaves.values().min().copied());
+        families.sort_by_key(|family| family.leaves.values().flatten().min().copied());
         let mut of = vec![None; leaves.len()];
         for (at, family) in families.iter().enumerate() {
-            for leaf in family.leaves.values() {
+            for (leaf, _) in family.leaves.values().flatten() {
                 if let Some(place) = of.get_mut(*leaf) {
                     *place = Some(at);
                 }
@@ -82,8 +89,9 @@ impl Families {
     }
 }
 
-/// The cell a leaf asks and nothing else, the request paths of its columns, and the one constant.
-fn member(network: &Network, leaf: &Leaf) -> Option<(CellId, Vec<Option<usize>>, Val)> {
+/// The cell a leaf asks and nothing else, the request paths of its columns, the one constant, and the seconds it
+/// looks back.
+fn member(network: &Network, leaf: &Leaf) -> Option<(CellId, Vec<Option<usize>>, Val, i64)> {
     let Node::Cell(cell) = &leaf.node else {
         return None;
     };
@@ -103,7 +111,7 @@ fn member(network: &Network, leaf: &Leaf) -> Option<(CellId, Vec<Option<usize>>,
             columns.push(Some(param.1));
         }
     }
-    (constants == 1).then_some((cell.cell, columns, *val))
+    (constants == 1).then_some((cell.cell, columns, *val, cell.window))
 }
 
 impl Family {
@@ -115,24 +123,38 @@ impl Family {
         key: &[Option<Val>],
         holds: &mut dyn FnMut(usize),
     ) -> bool {
-        let (Some(CellState::Formerly(table)), Some(def)) =
-            (moment.states.get(self.cell), moment.defs.get(self.cell))
+        let (Some(state), Some(def)) = (moment.states.get(self.cell), moment.defs.get(self.cell))
         else {
             return false;
         };
+        let (table, breaks) = match state {
+            CellState::Formerly(table) => (table, None),
+            CellState::Since { anchors, breaks } => (anchors, Some(breaks)),
+            _ => return false,
+        };
         let mut rows = 0;
-        let most = 2 * self.leaves.len();
+        let most = 2 * self.len;
         let given_up = table.find(key, false, |found| {
             rows += 1;
             let Found::Plain(vals, times) = found else {
                 return true;
             };
-            let inside = |at: &At| in_window(at.time, moment.at.time, def.window);
-            if let Some(val) = vals.get(self.constant)
-                && times.iter().any(inside)
-                && let Some(leaf) = self.leaves.get(val)
-            {
-                holds(*leaf);
+            let leaves = vals.get(self.constant).map(|val| self.leaves.get(val));
+            let Some(Some(leaves)) = leaves else {
+                return rows > most;
+            };
+            let from = breaks.map_or(i64::MIN, |breaks| {
+                moment.unbroken_from(def, breaks, &|slot| {
+                    let column = def.columns.iter().position(|column| *column == slot)?;
+                    vals.get(column).copied()
+                })
+            });
+            for (leaf, window) in leaves {
+                let inside =
+                    |at: &At| at.pos >= from && in_window(at.time, moment.at.time, *window);
+                if times.iter().any(inside) {
+                    holds(*leaf);
+                }
             }
             rows > most
         });

@@ -18,9 +18,10 @@ pub(super) const RECENT: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct History {
     pub states: Vec<CellState>,
-    /// When a cell has something to drop; at most one entry a cell.
+    /// When a cell has something to drop. Of several entries of a cell the earliest counts.
     due: BinaryHeap<Reverse<(i64, CellId)>>,
-    armed: Vec<bool>,
+    /// The earliest of each cell, or the largest number of all.
+    armed: Vec<i64>,
     /// Of the next event.
     pub next: i64,
     /// The monitor's clock at the last event.
@@ -40,13 +41,13 @@ impl History {
         let states = network
             .cells
             .iter()
-            .zip(&network.indexes)
-            .map(|(def, masks)| CellState::new(def, masks))
+            .zip(network.lookups())
+            .map(|(def, lookups)| CellState::new(def, lookups))
             .collect();
         History {
             states,
             due: BinaryHeap::new(),
-            armed: vec![false; network.cells.len()],
+            armed: vec![i64::MAX; network.cells.len()],
             next: 0,
             clock: i64::MIN,
             at: At { pos: 0, time: 0 },
@@ -85,14 +86,19 @@ impl History {
                 event: self.event,
                 fields: &self.fields,
                 at: self.at,
+                late: event.time < clock,
             };
             state.update(def, &moment, floor, clock);
             let Some(armed) = self.armed.get_mut(cell) else {
                 continue;
             };
-            if !*armed && let Some(deadline) = state.deadline(def) {
+            // Most cells have nothing to drop before what they had to drop first.
+            if (*armed == i64::MAX || matches!(state, CellState::Pair(_)))
+                && let Some(deadline) = state.deadline(def)
+                && deadline < *armed
+            {
                 self.due.push(Reverse((deadline, cell)));
-                *armed = true;
+                *armed = deadline;
             }
         }
     }
@@ -116,6 +122,7 @@ impl History {
             },
             event: action.and_then(|action| action.event_type(&event.kind)),
             fields: Vec::new(),
+            late: event.time < clock,
         };
         let fed = take(policy, trial.event, values, event, &mut trial.fields);
         let due = self.due.iter().filter_map(|Reverse((deadline, cell))| {
@@ -156,7 +163,8 @@ impl History {
 
     /// Held for knowing when cells have something to drop.
     pub fn timers_bytes(&self) -> usize {
-        self.due.capacity() * size_of::<Reverse<(i64, CellId)>>() + self.armed.capacity()
+        self.due.capacity() * size_of::<Reverse<(i64, CellId)>>()
+            + self.armed.capacity() * size_of::<i64>()
     }
 
     /// Notes when each cell has something to drop, for states that were read back.
@@ -167,7 +175,7 @@ impl History {
                 && let Some(armed) = self.armed.get_mut(cell)
             {
                 self.due.push(Reverse((deadline, cell)));
-                *armed = true;
+                *armed = deadline;
             }
         }
     }
@@ -177,19 +185,20 @@ impl History {
             && deadline < floor
         {
             self.due.pop();
-            let (Some(state), Some(def)) =
-                (self.states.get_mut(cell), policy.network.cells.get(cell))
-            else {
+            let (Some(state), Some(def), Some(armed)) = (
+                self.states.get_mut(cell),
+                policy.network.cells.get(cell),
+                self.armed.get_mut(cell),
+            ) else {
                 continue;
             };
+            if *armed != deadline {
+                continue;
+            }
             state.expire(def, floor);
-            match state.deadline(def) {
-                Some(next) => self.due.push(Reverse((next, cell))),
-                None => {
-                    if let Some(armed) = self.armed.get_mut(cell) {
-                        *armed = false;
-                    }
-                }
+            *armed = state.deadline(def).unwrap_or(i64::MAX);
+            if *armed != i64::MAX {
+                self.due.push(Reverse((*armed, cell)));
             }
         }
     }
@@ -202,6 +211,7 @@ impl History {
             event: self.event,
             fields: &self.fields,
             at: self.at,
+            late: self.at.time < self.clock,
         }
     }
 
@@ -221,6 +231,7 @@ pub(super) struct Trial<'h> {
     at: At,
     event: Option<EventTypeId>,
     fields: Vec<Option<Val>>,
+    late: bool,
 }
 
 impl Trial<'_> {
@@ -231,6 +242,7 @@ impl Trial<'_> {
             event: self.event,
             fields: &self.fields,
             at: self.at,
+            late: self.late,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::policy::{CellKind, Policy, asked};
 use crate::automaton::build::Path;
 use crate::automaton::formula::{
-    BreakShape, CellDef, CellId, CellOp, Matcher, Node, Pattern, Term,
+    Break, BreakShape, CellDef, CellId, CellOp, How, Matcher, Node, Pattern, Term,
 };
 use crate::automaton::row::Slot;
 use crate::automaton::value::{Stored, Val};
@@ -134,7 +134,7 @@ impl Reader<'_> {
             CellOp::Formerly(body) => (Operator::Formerly, vec![body]),
             CellOp::Previous(body) => (Operator::Previous, vec![body]),
             CellOp::Since { left, right, .. } => (Operator::Since, vec![left, right]),
-            CellOp::Pair { left, right, .. } => (Operator::Both, vec![left, right]),
+            CellOp::Pair { .. } => (Operator::Both, def.nodes()),
             CellOp::Window { body, sum, .. } => match sum {
                 None => (Operator::Count, vec![body]),
                 Some(_) => (Operator::Sum, vec![body]),
@@ -155,13 +155,15 @@ impl Reader<'_> {
                 counted = slots.iter().map(|slot| self.key(*slot, binding)).collect();
             }
             CellOp::Since {
-                breaks: BreakShape::Negated(parts),
+                breaks: BreakShape::Parts(parts),
                 ..
             } => {
-                let keys = |(part, slots): &(Node, Vec<Slot>)| {
-                    slots.iter().map(|slot| self.key(*slot, part)).collect()
+                let keys = |part: &Break| {
+                    let slots = part.keys.iter();
+                    slots.map(|slot| self.key(*slot, &part.node)).collect()
                 };
-                breaks = parts.iter().map(keys).collect();
+                let hits = parts.iter().filter(|part| part.how == How::Hit);
+                breaks = hits.map(keys).collect();
             }
             _ => {}
         }
@@ -200,7 +202,7 @@ impl Reader<'_> {
             }
             Node::Tp(bound) => (*bound == slot).then_some(Key::TimePoint),
             Node::Bind(bound, _) => (*bound == slot).then_some(Key::Computed),
-            Node::Cell(cell) => {
+            Node::Cell(cell) | Node::Among(cell, ..) => {
                 let def = self.policy.network.cells.get(cell.cell)?;
                 let inner = def
                     .columns
@@ -315,7 +317,7 @@ fn matchers<'n>(node: &'n Node, found: &mut Vec<&'n Matcher>) {
             matchers_of_term(left, found);
             matchers_of_term(right, found);
         }
-        Node::Tp(_) | Node::Cell(_) | Node::Never => {}
+        Node::Tp(_) | Node::Cell(_) | Node::Among(..) | Node::Never => {}
     }
 }
 

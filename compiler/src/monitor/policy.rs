@@ -6,7 +6,7 @@ use super::families::Families;
 use super::trigger::{self, EventPlan};
 use crate::automaton::build::{Leaf, Network};
 use crate::automaton::cost::costs;
-use crate::automaton::family;
+use crate::automaton::family::{self, each_use};
 use crate::automaton::formula::{BreakShape, CellId, CellOp, EventTypeId, Node, Term};
 use crate::automaton::row::Slot;
 use crate::eval::program::{Builder, Constant, Program, Test, TestId};
@@ -149,6 +149,7 @@ impl Policy {
             tests,
             ..
         } = parts;
+        network.share_windows(&mut leaves);
         family::merge(&mut network, &mut leaves);
         let families = Families::new(&network, &leaves);
         let asks = leaves.iter().map(|leaf| Ask::new(&network, leaf)).collect();
@@ -257,13 +258,27 @@ impl Policy {
             CellOp::Formerly(_) if def.flat() => CellKind::Latest,
             CellOp::Previous(_) => CellKind::Previous,
             CellOp::Since {
-                breaks: BreakShape::Negated(_) | BreakShape::Run(_),
+                breaks: BreakShape::Parts(_),
                 ..
             } => CellKind::Anchor,
             CellOp::Window { .. } => CellKind::Window,
             CellOp::Pair { .. } => CellKind::Pair,
             CellOp::Formerly(_) | CellOp::Since { .. } => CellKind::Relation,
         }
+    }
+
+    /// The cells that the cells of a formula ask, each with how far it is looked back.
+    pub(super) fn inner_uses(&self, node: &Node) -> BTreeSet<(CellId, i64)> {
+        let mut found = BTreeSet::new();
+        for cell in self.cells_under(node) {
+            let nodes = self.network.cells.get(cell).map(|def| def.nodes());
+            for node in nodes.into_iter().flatten() {
+                each_use(node, &mut |cell| {
+                    found.insert((cell.cell, cell.window));
+                });
+            }
+        }
+        found
     }
 
     /// Every cell a formula asks, directly or through other cells.
@@ -280,9 +295,9 @@ impl Policy {
                 CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
                     asked(body, &mut inner);
                 }
-                CellOp::Since { left, right, .. } | CellOp::Pair { left, right, .. } => {
-                    asked(left, &mut inner);
-                    asked(right, &mut inner);
+                CellOp::Since { .. } | CellOp::Pair { .. } => {
+                    let nodes = def.nodes();
+                    nodes.into_iter().for_each(|node| asked(node, &mut inner));
                 }
             }
             work.extend(inner.difference(&found));
@@ -304,6 +319,12 @@ pub(super) fn asked(node: &Node, cells: &mut BTreeSet<CellId>) {
         }
         Node::Cell(cell) => {
             cells.insert(cell.cell);
+        }
+        Node::Among(cell, _, bounds) => {
+            cells.insert(cell.cell);
+            for (_, term) in bounds {
+                asked_by_term(term, cells);
+            }
         }
         Node::Match(_) | Node::Tp(_) | Node::Never => {}
     }

@@ -2,11 +2,11 @@
 
 use super::decide::{Answers, Asked};
 use super::history::{History, RECENT};
-use super::policy::{CellKind, asked};
+use super::policy::CellKind;
 use super::{Decision, Monitor};
 use crate::automaton::build::{Leaf, Site};
 use crate::automaton::cell::{Breaks, CellState};
-use crate::automaton::formula::{BreakShape, CellOp};
+use crate::automaton::formula::{BreakShape, CellOp, Node};
 use crate::automaton::row::{Row, Sym};
 use crate::automaton::store::{At, Times, in_window};
 use crate::automaton::table::{Found, Table};
@@ -169,18 +169,16 @@ impl Monitor {
 
     /// The same for cells that are asked by other cells only.
     fn inner_instants(&self, leaf: &Leaf, history: &History, found: &mut BTreeSet<i64>) {
-        let mut direct = BTreeSet::new();
-        asked(&leaf.node, &mut direct);
-        for cell in self.policy.cells_under(&leaf.node).difference(&direct) {
+        for (cell, window) in self.policy.inner_uses(&leaf.node) {
             let (Some(def), Some(state)) = (
-                self.policy.network.cells.get(*cell),
-                history.states.get(*cell),
+                self.policy.network.cells.get(cell),
+                history.states.get(cell),
             ) else {
                 continue;
             };
             let open = vec![None; def.columns.len()];
             let mut add = |times: &Times| {
-                found.extend(times.iter().map(|at| leaves_at(at.time, def.window)));
+                found.extend(times.iter().map(|at| leaves_at(at.time, window)));
                 found.len() >= LISTED
             };
             match state {
@@ -192,7 +190,7 @@ impl Monitor {
                 CellState::Previous {
                     newer: Some(held), ..
                 } => {
-                    found.insert(leaves_at(held.at.time, def.window));
+                    found.insert(leaves_at(held.at.time, window));
                 }
                 _ => {}
             }
@@ -206,7 +204,7 @@ impl Monitor {
         let mut witness = Witness {
             span: site.span,
             kind: self.policy.kind(site.cell.cell),
-            window: def.window,
+            window: site.cell.window,
             holds: false,
             latest: None,
             broken: None,
@@ -224,12 +222,12 @@ impl Monitor {
             .collect();
         match history.states.get(site.cell.cell)? {
             CellState::Formerly(table) => {
-                witness.times = stamps(table, &known, now, def.window, |_| true);
+                witness.times = stamps(table, &known, now, site.cell.window, |_| true);
             }
             CellState::Since { anchors, breaks } => {
                 let from =
                     moment.unbroken_from(def, breaks, &|slot| row.known(site.cell.outer(slot)?));
-                witness.times = stamps(anchors, &known, now, def.window, |at| at.pos >= from);
+                witness.times = stamps(anchors, &known, now, site.cell.window, |at| at.pos >= from);
                 if witness.times.is_empty() {
                     witness.broken = last_break(def.op.clone(), breaks, &|slot| {
                         site.cell.outer(slot).and_then(|slot| row.known(slot))
@@ -244,8 +242,8 @@ impl Monitor {
             }
             CellState::Window(counts) => {
                 if let Some(key) = moment.window_key(&site.cell, row) {
-                    witness.times = counts.times(&key, now, def.window);
-                    witness.value = Some(counts.value(&key, now, def.window));
+                    witness.times = counts.times(&key, now, site.cell.window);
+                    witness.value = Some(counts.value(&key, now, site.cell.window));
                 }
             }
         }
@@ -253,7 +251,8 @@ impl Monitor {
         witness.holds = match site.total {
             Some(_) => !witness.times.is_empty(),
             None => {
-                let node = crate::automaton::formula::Node::Cell(site.cell.clone());
+                let alone = || Node::Cell(site.cell.clone());
+                let node = site.whole.clone().unwrap_or_else(alone);
                 moment.holds(&node, row.clone())
             }
         };
@@ -300,21 +299,18 @@ fn last_break(
     known: &dyn Fn(u16) -> Option<crate::automaton::value::Val>,
 ) -> Option<i64> {
     let (
-        Breaks::Negated(stores),
+        Breaks::Parts(ended),
         CellOp::Since {
-            breaks: BreakShape::Negated(parts),
+            breaks: BreakShape::Parts(parts),
             ..
         },
     ) = (breaks, op)
     else {
         return None;
     };
-    let times = stores
-        .iter()
-        .zip(&parts)
-        .filter_map(|(store, (_, columns))| {
-            let key: Option<Vec<_>> = columns.iter().map(|column| known(*column)).collect();
-            Some(store.get(key?.as_slice())?.last().time)
-        });
+    let times = ended.iter().zip(&parts).filter_map(|(ended, part)| {
+        let key: Option<Vec<_>> = part.keys.iter().map(|slot| known(*slot)).collect();
+        ended.last_break(key?.as_slice())
+    });
     times.max()
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 const MAGIC: [u8; 4] = *b"dwms";
 
 /// Of what is written here; raised with every change to it.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 const HEADER: usize = MAGIC.len() + 2 + 32 + 32;
 
@@ -211,7 +211,8 @@ impl Policy {
         use fmt::Write;
         let network = &self.network;
         write!(text, "{VERSION} {:?} ", network.cells)?;
-        write!(text, "{:?} {:?} ", network.indexes, network.event_types)?;
+        write!(text, "{:?} {:?} ", network.indexes, network.orders)?;
+        write!(text, "{:?} ", network.event_types)?;
         write!(text, "{:?} {:?} ", network.fields, network.params)?;
         write!(text, "{:?} ", network.values.constants())?;
         for leaf in &self.leaves {

@@ -5,7 +5,7 @@
 
 use crate::automaton::build::Network;
 use crate::automaton::formula::{
-    BreakShape, CellDef, CellId, CellOp, EventTypeId, Node, Pattern, Triggers,
+    BreakShape, CellDef, CellId, CellOp, EventTypeId, How, Node, Pattern, Triggers,
 };
 use crate::automaton::value::{Val, Values};
 use crate::value::{Record, Value};
@@ -63,7 +63,9 @@ pub(super) fn plans(network: &Network) -> (Vec<EventPlan>, Vec<CellId>) {
             let (Some(plan), Some(wants)) = (plans.get_mut(of), wants.get_mut(of)) else {
                 continue;
             };
-            if let Some(wanted) = network.wanted.get(&cell) {
+            if let Some(wanted) = network.wanted.get(&cell)
+                && wanted.event as usize == of
+            {
                 let vals = wanted.vals.iter();
                 wants.extend(vals.map(|val| (cell, vec![(wanted.place, *val)])));
                 continue;
@@ -101,8 +103,15 @@ fn ways(def: &CellDef, event: EventTypeId) -> Option<Vec<Constants>> {
         } => {
             nodes.push(right);
             match breaks {
-                BreakShape::Negated(parts) => nodes.extend(parts.iter().map(|(part, _)| part)),
-                BreakShape::Run(_) => nodes.push(left),
+                BreakShape::Parts(parts) => {
+                    if parts
+                        .iter()
+                        .any(|part| matches!(part.how, How::Lasting { .. }))
+                    {
+                        return None;
+                    }
+                    nodes.extend(parts.iter().map(|part| &part.node));
+                }
                 BreakShape::General => failing(left, &mut nodes)?,
             }
         }

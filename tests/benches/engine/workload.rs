@@ -110,7 +110,7 @@ fn temporal(
     }
 }
 
-fn some_actions() -> Vec<String> {
+pub fn some_actions() -> Vec<String> {
     let names = ["read", "login", "push", "test", "edit", "pay", "approve"];
     names.map(str::to_owned).to_vec()
 }
@@ -143,23 +143,23 @@ pub fn random(n: usize, salt: u64) -> u64 {
 }
 
 /// So that a decision does not ask about just what has happened.
-fn draw(n: usize, decides: bool) -> usize {
+pub fn draw(n: usize, decides: bool) -> usize {
     2 * n + usize::from(decides)
 }
 
-fn below(n: usize, salt: u64, bound: usize) -> u64 {
+pub fn below(n: usize, salt: u64, bound: usize) -> u64 {
     random(n, salt) % bound.max(1) as u64
 }
 
-struct Fields {
-    user: u64,
-    item: u64,
-    amount: i64,
-    ok: bool,
+pub struct Fields {
+    pub user: u64,
+    pub item: u64,
+    pub amount: i64,
+    pub ok: bool,
 }
 
 impl Fields {
-    fn new(n: usize) -> Fields {
+    pub fn new(n: usize) -> Fields {
         Fields {
             user: below(n, 2, 100),
             item: below(n, 3, 1000),
@@ -168,7 +168,7 @@ impl Fields {
         }
     }
 
-    fn event(&self, n: usize, action: &str, decides: bool) -> Event {
+    pub fn event(&self, n: usize, action: &str, decides: bool) -> Event {
         let input = Value::Object(Record::from([
             ("user".into(), Value::str(format!("user-{}", self.user))),
             ("item".into(), Value::str(format!("item-{}", self.item))),
@@ -200,13 +200,13 @@ impl Fields {
     }
 }
 
-fn forbid(action: &str, when: &str, temporal: &str) -> String {
+pub fn forbid(action: &str, when: &str, temporal: &str) -> String {
     format!(
         "forbid (principal, action == Depot::Action::\"{action}\", resource) {when} temporal {{ {temporal} }};\n"
     )
 }
 
-const PERMIT_ALL: &str = "permit (principal, action, resource);\n";
+pub const PERMIT_ALL: &str = "permit (principal, action, resource);\n";
 
 /// Half permit small amounts of one item, half forbid another item.
 fn plain_rules(rules: usize) -> String {

@@ -45,6 +45,8 @@ struct Seen {
     leaves_true: Cell<u32>,
     leaves_false: Cell<u32>,
     kinds: RefCell<BTreeMap<CellKind, u32>>,
+    /// Of the accepted leaves, those with such a condition.
+    wrote: RefCell<BTreeMap<&'static str, u32>>,
 }
 
 fn more(count: &Cell<u32>, by: usize) {
@@ -105,8 +107,11 @@ fn the_monitor_agrees_with_the_table() {
     let seen = Seen::default();
     let outcome = runner.run(&input, |((at, first, second), events)| {
         let service = &services[at];
-        let leaves = [Writer::new(&first).leaf(), Writer::new(&second).leaf()];
-        let rules_of = |leaves: &[String]| -> (String, Result<Vec<Rule>, String>) {
+        let leaves = [&first, &second].map(|choices| {
+            let mut writer = Writer::new(choices);
+            (writer.leaf(), writer.wrote)
+        });
+        let rules_of = |leaves: &[&String]| -> (String, Result<Vec<Rule>, String>) {
             let scope = "principal, action in Yard::Action::\"Any\", resource";
             let text: String = leaves
                 .iter()
@@ -116,13 +121,19 @@ fn the_monitor_agrees_with_the_table() {
             (text, rules)
         };
         // A leaf may be refused for a reason of its own; both together share cells.
-        let fit: Vec<String> = leaves
-            .into_iter()
-            .filter(|leaf| {
+        let fit: Vec<&String> = leaves
+            .iter()
+            .filter(|(leaf, wrote)| {
                 more(&seen.written, 1);
-                let (_, rules) = rules_of(std::slice::from_ref(leaf));
+                let (_, rules) = rules_of(&[leaf]);
+                if rules.is_ok() {
+                    for kind in wrote {
+                        *seen.wrote.borrow_mut().entry(kind).or_default() += 1;
+                    }
+                }
                 rules.is_ok()
             })
+            .map(|(leaf, _)| leaf)
             .collect();
         more(&seen.accepted, fit.len());
         match rules_of(&fit) {
@@ -136,10 +147,12 @@ fn the_monitor_agrees_with_the_table() {
     let (written, accepted) = (seen.written.get(), seen.accepted.get());
     let (yes, no) = (seen.leaves_true.get(), seen.leaves_false.get());
     println!("{accepted} of {written} leaves accepted; {yes} times true, {no} times false");
-    println!("{:?}", seen.kinds.borrow());
+    println!("{:?} {:?}", seen.kinds.borrow(), seen.wrote.borrow());
     // The cases are worth something: leaves are legal, both answers occur, and so do all kinds of cell.
     assert!(accepted * 2 > written && yes * 10 > no && no * 10 > yes);
     assert_eq!(seen.kinds.borrow().len(), 6);
+    let wrote = seen.wrote.borrow();
+    assert!(wrote.len() == 4 && wrote.values().all(|leaves| leaves * 40 > accepted));
 }
 
 /// More lateness than needed changes nothing, and neither does the order in which rules are given.

@@ -7,6 +7,7 @@ use dogwood_compiler::event::{EntityData, Event, RequestPart};
 use dogwood_compiler::schema::Service;
 use dogwood_compiler::value::{EntityUid, Record, Value};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 const YARD: &str = r#"
 namespace Yard {
@@ -68,11 +69,17 @@ type Scope = Vec<(String, Ty)>;
 pub struct Writer<'c> {
     choices: &'c [u8],
     at: usize,
+    /// What kinds of condition it wrote that cells of their own are made for.
+    pub wrote: BTreeSet<&'static str>,
 }
 
 impl<'c> Writer<'c> {
     pub fn new(choices: &'c [u8]) -> Writer<'c> {
-        Writer { choices, at: 0 }
+        Writer {
+            choices,
+            at: 0,
+            wrote: BTreeSet::new(),
+        }
     }
 
     fn pick(&mut self, n: usize) -> usize {
@@ -115,7 +122,7 @@ impl<'c> Writer<'c> {
         if depth == 0 {
             return self.matcher(scope, None);
         }
-        match self.pick(13) {
+        match self.pick(18) {
             0 => self.matcher(scope, None),
             1 => {
                 let window = self.window();
@@ -167,7 +174,10 @@ impl<'c> Writer<'c> {
                 format!("exists ({name}: {}). (({binds}){rest})", name_of(ty))
             }
             9 | 10 => self.comparison(depth - 1, scope),
-            11 => self.joined(scope),
+            11 | 12 => self.joined(scope),
+            13 | 14 => self.lasting(scope),
+            15 => self.compared(scope),
+            16 => self.windows(scope),
             _ => {
                 let head = self.matcher(scope, None);
                 format!("({head}) && {}", self.filter(depth - 1, scope))
@@ -187,16 +197,115 @@ impl<'c> Writer<'c> {
         let (first, second) = (self.window(), self.window());
         let one = self.matcher(&outside, Some(("x", ty)));
         let other = self.matcher(&outside, Some(("x", ty)));
-        let rest = match self.pick(4) {
-            0 => format!(" && {}", self.filter(0, &inner)),
-            1 => format!(" && !(formerly {first} ({}))", self.matcher(&inner, None)),
-            _ => String::new(),
-        };
+        let mut rest = String::new();
+        for _ in 0..self.pick(3) {
+            let third = self.window();
+            let wanted = Some(("x", ty));
+            rest += &match self.pick(5) {
+                0 => format!(" && {}", self.filter(0, &inner)),
+                1 => format!(" && !(formerly {third} ({}))", self.matcher(&inner, None)),
+                2 | 3 => format!(
+                    " && !(formerly {third} ({}))",
+                    self.matcher(&outside, wanted)
+                ),
+                _ => format!(" && formerly {third} ({})", self.matcher(&outside, wanted)),
+            };
+        }
+        self.wrote.insert("joined");
         let both = format!("formerly {first} ({one}) && formerly {second} ({other}){rest}");
         match self.pick(3) {
             0 => format!("(count for (x: {}). where ({both})) >= 2", name_of(ty)),
             _ => format!("exists (x: {}). ({both})", name_of(ty)),
         }
+    }
+
+    /// A `since` whose left side looks back itself.
+    fn lasting(&mut self, scope: &Scope) -> String {
+        let part = |writer: &mut Self| {
+            let (one, other) = (writer.matcher(scope, None), writer.matcher(scope, None));
+            let window = writer.window();
+            match writer.pick(8) {
+                0 | 1 => format!("formerly {window} {one}"),
+                2 | 3 => format!("!formerly {window} {one}"),
+                4 => format!("!({one} && formerly {window} {other})"),
+                5 => format!("!(previous {window} {one})"),
+                6 => format!("(previous {window} {one})"),
+                _ => format!("!({one})"),
+            }
+        };
+        let mut left = part(self);
+        if self.pick(3) == 0 {
+            left = format!("{left} && {}", part(self));
+        }
+        let (window, right) = (self.window(), self.matcher(scope, None));
+        self.wrote.insert("lasting");
+        format!("({left}) since {window} ({right})")
+    }
+
+    /// What happened, compared with the request.
+    fn compared(&mut self, scope: &Scope) -> String {
+        let ty = self.of(&[Ty::Long, Ty::Long, Ty::Text]);
+        let head = self.matcher(scope, Some(("n", ty)));
+        let comparison = |writer: &mut Self| {
+            let op = match ty {
+                Ty::Long => writer.of(&["<", ">", ">=", "<=", "!=", "=="]),
+                _ => writer.of(&["!=", "=="]),
+            };
+            match writer.pick(2) {
+                0 => format!("n {op} {}", writer.request_term(ty)),
+                _ => format!("{} {op} n", writer.request_term(ty)),
+            }
+        };
+        let mut filter = comparison(self);
+        if self.pick(3) == 0 {
+            filter = format!("{filter} && {}", comparison(self));
+        }
+        let window = self.window();
+        self.wrote.insert("compared");
+        match self.pick(4) {
+            0 => format!(
+                "exists (n: {}). (formerly {window} {head} && {filter})",
+                name_of(ty)
+            ),
+            1 => format!(
+                "exists (n: {}). formerly {window} ({head} && {filter})",
+                name_of(ty)
+            ),
+            2 => format!(
+                "(count for (n: {}). where formerly {window} ({head} && {filter})) >= 1",
+                name_of(ty)
+            ),
+            _ => format!(
+                "formerly {window} (exists (n: {}). ({head} && {filter}))",
+                name_of(ty)
+            ),
+        }
+    }
+
+    /// One thing asked over several windows.
+    fn windows(&mut self, scope: &Scope) -> String {
+        let (head, other) = (self.matcher(scope, None), self.matcher(scope, None));
+        let summed = self.matcher(scope, Some(("k", Ty::Long)));
+        let kind = self.pick(5);
+        let mut parts = Vec::new();
+        for _ in 0..2 + self.pick(2) {
+            let (window, least) = (self.window(), self.pick(3));
+            let part = match kind {
+                0 => format!("formerly {window} {head}"),
+                1 => format!("(!({other}) since {window} {head})"),
+                2 => format!("previous {window} {head}"),
+                3 => format!(
+                    "(count for (t: Timepoint). where formerly {window} ({head} && tp(t))) > {least}"
+                ),
+                _ => format!(
+                    "(sum k for (k: Long), (t: Timepoint). where formerly {window} ({summed} && tp(t))) > {least}"
+                ),
+            };
+            let negated = if self.pick(2) == 0 { "!" } else { "" };
+            parts.push(format!("{negated}({part})"));
+        }
+        self.wrote.insert("windows");
+        parts.join(" && ")
     }
 
     fn since(&mut self, left: &str, right: &str) -> String {

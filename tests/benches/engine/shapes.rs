@@ -1,0 +1,76 @@
+//! Shapes of leaves that are not one lookup by themselves: whether they cost the same over any history.
+//!
+//! In a leaf `W` stands for the window, `H` for half of it, and `login{` and so on for an event of that action.
+
+use crate::workload::{Fields, PERMIT_ALL};
+use crate::workload::{Goal, Workload, below, draw, forbid, some_actions};
+use dogwood_compiler::event::Event;
+
+/// A shape, and the rule it makes.
+macro_rules! shapes {
+    ($($name:literal: $leaf:literal,)*) => {
+        vec![$(Workload {
+            name: concat!("shape: ", $name),
+            goal: GOAL,
+            temporal: true,
+            policy: |history| rules(history, $leaf),
+            event,
+            actions: some_actions,
+        },)*]
+    };
+}
+
+const GOAL: Goal = Goal {
+    nanoseconds: 3000,
+    flat: true,
+    bytes_per_event: None,
+};
+
+pub fn all() -> Vec<Workload> {
+    shapes![
+        "since, left formerly": "(formerly within H edit{ input.item: context.input.item }) since within W test{ input.item: context.input.item }",
+        "since, left not formerly": "(!formerly within H edit{ input.item: context.input.item }) since within W test{ input.item: context.input.item }",
+        "since, left mixed": "(!(edit{ input.item: context.input.item } && formerly within H login{ input.user: context.input.user })) since within W test{ input.item: context.input.item }",
+        "since inside, key of the request": "formerly within W (read{} && (!edit{ input.item: context.input.item } since within W test{}))",
+        "formerly inside, one key": "formerly within W (read{} && formerly within H login{ input.user: context.input.user })",
+        "formerly inside, two keys": "formerly within W (read{ input.item: context.input.item } && formerly within H login{ input.user: context.input.user })",
+        "not formerly inside": "formerly within W (read{ input.item: context.input.item } && !formerly within H login{ input.user: context.input.user })",
+        "request inside, ordered": "formerly within W (exists (a: Long). (pay{ input.user: context.input.user, input.amount: a } && a > context.input.amount))",
+        "request inside, unequal": "formerly within W (pay{ input.user: context.input.user } && !pay{ input.item: context.input.item })",
+        "filter, ordered": "exists (a: Long). (formerly within W pay{ input.amount: a } && a > context.input.amount)",
+        "filter, unequal": "exists (x: String). (formerly within W pay{ input.item: x } && x != context.input.item)",
+        "filter, not formerly": "exists (x: String). (formerly within W approve{ input.item: x } && !formerly within W test{ input.item: x })",
+        "three joined": "exists (x: String). (formerly within W approve{ input.item: x, input.user: context.input.user } && formerly within W test{ input.item: x } && formerly within H read{ input.item: x })",
+        "count of a join": "(count for (x: String). where (formerly within W approve{ input.item: x, input.amount: 3 } && formerly within W test{ input.item: x })) >= 5",
+        "join, own columns unused": "exists (x: String), (u: String), (v: Long). (formerly within W approve{ input.item: x, input.user: u } && formerly within W test{ input.item: x, input.amount: v })",
+        "join, own columns asked": "exists (x: String). (formerly within W approve{ input.item: x, input.user: context.input.user } && formerly within W test{ input.item: x, input.amount: context.input.amount })",
+        "three windows, one body": "(count for (t: Timepoint). where formerly within W (pay{ input.user: context.input.user } && tp(t))) <= 12 && (count for (t: Timepoint). where formerly within H (pay{ input.user: context.input.user } && tp(t))) <= 6 && (count for (t: Timepoint). where formerly within Q (pay{ input.user: context.input.user } && tp(t))) <= 4",
+    ]
+}
+
+fn rules(history: usize, leaf: &str) -> String {
+    let mut leaf = leaf
+        .replace("within W", &format!("within {}s", 2 * history))
+        .replace("within H", &format!("within {history}s"))
+        .replace("within Q", &format!("within {}s", history / 2));
+    for action in some_actions() {
+        leaf = leaf.replace(
+            &format!("{action}{{"),
+            &format!("Depot::Action::\"{action}\"::response{{"),
+        );
+    }
+    format!("{PERMIT_ALL}{}", forbid("push", "unless", &leaf))
+}
+
+fn event(n: usize, decides: bool, history: usize) -> Event {
+    const PAST: [&str; 6] = ["login", "edit", "test", "read", "pay", "approve"];
+    let draw = draw(n, decides);
+    let fields = Fields {
+        user: below(draw, 24, history / 10),
+        item: below(draw, 25, history / 3),
+        amount: below(draw, 26, 10) as i64,
+        ok: true,
+    };
+    let past = PAST[below(draw, 27, PAST.len()) as usize];
+    fields.event(n, if decides { "push" } else { past }, decides)
+}
