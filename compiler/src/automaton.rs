@@ -22,6 +22,7 @@ mod join;
 mod keyed;
 mod lasting;
 mod narrow;
+mod nested;
 mod network;
 mod open;
 mod order;

@@ -269,6 +269,15 @@ impl Builder<'_> {
             let network = &*self.network;
             *breaks = break_shape(left, right, !nested, &network.cells, &network.open);
         }
+        // All that it asks for is in the request.
+        let asked = |name: &Name| matches!(name, Name::Param(_));
+        if !nested
+            && inner.names.iter().all(asked)
+            && let CellOp::Formerly(body) = &op
+            && let Some(by_log) = super::nested::nested(body, window, &self.network.cells)
+        {
+            op = by_log;
+        }
         let cell = self.finish(op, window, inner, frame);
         if !nested {
             frame.sites.push(Site {

@@ -4,6 +4,7 @@ use super::breaks::Ended;
 use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Node};
 use super::index::Key;
 use super::join::Joint;
+use super::nested::Nested;
 use super::row::{Residual, Row, Slot, Sym};
 use super::solve::{Moment, Vals};
 use super::store::At;
@@ -27,6 +28,7 @@ pub(crate) enum CellState {
     },
     Window(Counts),
     Pair(Joint),
+    Nested(Nested),
 }
 
 #[derive(Clone, Debug)]
@@ -67,6 +69,7 @@ impl CellState {
                 by_time_point,
                 ..
             } => CellState::Window(Counts::new(def, counted, *sum, *by_time_point)),
+            CellOp::Nested { logs, .. } => CellState::Nested(Nested::new(logs)),
             CellOp::Pair { group, .. } => CellState::Pair(Joint::new(def.columns.len(), *group)),
         }
     }
@@ -121,6 +124,9 @@ impl CellState {
             (CellState::Pair(joint), CellOp::Pair { left, others, .. }) => {
                 joint.update(left, others, moment);
             }
+            (CellState::Nested(nested), CellOp::Nested { logs, .. }) => {
+                nested.update(logs, def.width, moment, clock);
+            }
             _ => {}
         }
     }
@@ -153,6 +159,11 @@ impl CellState {
             }
             CellState::Window(counts) => counts.expire(limit),
             CellState::Pair(joint) => joint.expire(floor),
+            CellState::Nested(nested) => {
+                if let CellOp::Nested { logs, .. } = &def.op {
+                    nested.expire(floor, logs);
+                }
+            }
         }
     }
 
@@ -173,6 +184,10 @@ impl CellState {
             CellState::Since { anchors, .. } => anchors.oldest(),
             CellState::Window(counts) => counts.oldest(),
             CellState::Pair(joint) => return joint.deadline(),
+            CellState::Nested(nested) => match &def.op {
+                CellOp::Nested { logs, .. } => return nested.deadline(logs),
+                _ => None,
+            },
         };
         oldest.map(|time| time.saturating_add(def.window))
     }
@@ -195,6 +210,7 @@ impl CellState {
             }
             CellState::Window(counts) => counts.len(),
             CellState::Pair(joint) => joint.len(),
+            CellState::Nested(nested) => nested.len(),
         }
     }
 
@@ -215,6 +231,7 @@ impl CellState {
             }
             CellState::Window(counts) => counts.bytes(),
             CellState::Pair(joint) => joint.bytes(),
+            CellState::Nested(nested) => nested.bytes(),
         }
     }
 
@@ -236,6 +253,7 @@ impl CellState {
             }
             CellState::Window(counts) => counts.each_val(seen),
             CellState::Pair(joint) => joint.each_val(seen),
+            CellState::Nested(nested) => nested.each_val(seen),
         }
     }
 }

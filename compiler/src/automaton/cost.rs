@@ -1,7 +1,7 @@
 //! What cells cost: what an event and a decision do beside a fixed number of lookups, and why.
 
 use super::build::{Leaf, Network};
-use super::formula::{BreakShape, CellDef, CellId, CellOp, How, Node, Term};
+use super::formula::{BreakShape, CellDef, CellId, CellOp, How, Node, Term, Test, Then};
 use super::row::{Cmp, Slot};
 use std::collections::BTreeSet;
 
@@ -19,6 +19,13 @@ const ANCHORS: &str = "its anchors are tried one by one until one is not broken"
 const TAKEN_OVER: &str = "an event takes over rows of the operators inside it";
 const PAIRED: &str = "an event changes every pair that has its values";
 const WEAKENED: &str = "each event that can end an anchor asks every anchor";
+
+const GONE_THROUGH: &str = "the events that have its values are gone through until one fits";
+
+/// Whether what fails at an event fails for so long that few are asked: a whole inner window goes by.
+fn skips(then: &Then) -> bool {
+    !then.negated && matches!(then.test, Test::Formerly(..))
+}
 
 /// The costs of all cells, for these leaves.
 pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
@@ -46,9 +53,14 @@ pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
                     }
                 }
             }
-            CellOp::Pair { .. } => {}
+            CellOp::Pair { .. } | CellOp::Nested { .. } => {}
         }
         if let Some(cost) = costs.get_mut(number) {
+            if let CellOp::Nested { then, .. } = &def.op
+                && !then.iter().all(skips)
+            {
+                cost.lookup = Some(GONE_THROUGH);
+            }
             cost.update = match &def.op {
                 CellOp::Since {
                     breaks: BreakShape::General,

@@ -100,6 +100,11 @@ pub(crate) enum CellOp {
         group: u64,
         events: BTreeSet<EventTypeId>,
     },
+    /// `formerly` over events, those of the first log, at which the past looked so. Asked by its whole key.
+    Nested {
+        logs: Vec<Log>,
+        then: Vec<Then>,
+    },
 }
 
 /// How the left side of a `since` ends the life of an anchor.
@@ -110,6 +115,33 @@ pub(crate) enum BreakShape {
     /// The left side is a conjunction of parts that are kept track of one by one: no anchor is looked at
     /// before it is asked for.
     Parts(Vec<Break>),
+}
+
+/// What a nested operator keeps the points of, by the values of the slots that each row of the formula binds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Log {
+    pub node: Node,
+    pub keys: Vec<Slot>,
+    /// Seconds for which they are kept.
+    pub window: i64,
+}
+
+/// How the past has to have looked at an event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Then {
+    pub negated: bool,
+    pub test: Test,
+}
+
+/// What is asked of logs, by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Test {
+    /// It happened at the event itself.
+    Now(usize),
+    /// It had happened within so many seconds.
+    Formerly(usize, i64),
+    /// The first had happened within so many seconds, and none of the others since.
+    Since(usize, Vec<usize>, i64),
 }
 
 /// A cell that has a row of those joined, or has none.
@@ -213,7 +245,7 @@ impl Node {
                 let inner = match &def.op {
                     CellOp::Formerly(body) | CellOp::Previous(body) => body.bound(cells),
                     CellOp::Since { right, .. } => right.bound(cells),
-                    CellOp::Window { .. } => BTreeSet::new(),
+                    CellOp::Window { .. } | CellOp::Nested { .. } => BTreeSet::new(),
                     CellOp::Pair { .. } => def.columns.iter().copied().collect(),
                 };
                 inner.iter().filter_map(|slot| cell.outer(*slot)).collect()
@@ -392,6 +424,10 @@ impl CellDef {
                 right.triggers().union(may_break)
             }
             CellOp::Pair { events, .. } => Triggers::Types(events.clone()),
+            CellOp::Nested { logs, .. } => logs
+                .iter()
+                .map(|log| log.node.triggers())
+                .fold(Triggers::Types(BTreeSet::new()), Triggers::union),
         }
     }
 
@@ -416,6 +452,7 @@ impl CellDef {
                 let others = others.iter().map(|other| &other.node);
                 std::iter::once(left).chain(others).collect()
             }
+            CellOp::Nested { logs, .. } => logs.iter().map(|log| &log.node).collect(),
         }
     }
 
@@ -439,6 +476,7 @@ impl CellDef {
                 let others = others.iter_mut().map(|other| &mut other.node);
                 std::iter::once(left).chain(others).collect()
             }
+            CellOp::Nested { logs, .. } => logs.iter_mut().map(|log| &mut log.node).collect(),
         }
     }
 

@@ -20,6 +20,11 @@ impl Network {
                     }
                     at += 1;
                 }
+                if let [_] = parts.as_slice()
+                    && let Some(part) = parts.pop()
+                {
+                    *node = part;
+                }
             }
             Node::Not(body) => self.narrow(body, &mut known.clone()),
             Node::Exists(slot, body) => {

@@ -1,6 +1,6 @@
 //! What the leaves of a policy share: cells, the fields of events, request paths, and by what cells are asked.
 
-use super::family::Wanted;
+use super::family::{Wanted, each_use};
 use super::formula::{BreakShape, CellDef, CellId, CellOp, How, Node, Term, Use};
 use super::open::leaves_open;
 use super::row::{Slot, Total};
@@ -81,6 +81,32 @@ impl Network {
         both.map(|(masks, orders)| Lookups { masks, orders })
     }
 
+    /// Takes out what no leaf asks, directly or not.
+    pub(crate) fn drop_unasked(&mut self, leaves: &mut [Leaf]) {
+        let mut asked = vec![false; self.cells.len()];
+        let mut work = Vec::new();
+        for leaf in leaves.iter() {
+            each_use(&leaf.node, &mut |cell| work.push(cell.cell));
+            let sites = leaf.sites.iter();
+            work.extend(sites.map(|site| site.cell.cell));
+        }
+        while let Some(cell) = work.pop() {
+            let Some(known) = asked.get_mut(cell) else {
+                continue;
+            };
+            if std::mem::replace(known, true) {
+                continue;
+            }
+            let nodes = self.cells.get(cell).map(CellDef::nodes);
+            for node in nodes.into_iter().flatten() {
+                each_use(node, &mut |cell| work.push(cell.cell));
+            }
+        }
+        if asked.contains(&false) {
+            self.remove(&|cell| asked.get(cell) == Some(&false), leaves);
+        }
+    }
+
     /// Takes cells out that no other cell asks, and numbers the rest anew.
     pub(super) fn remove(&mut self, gone: &dyn Fn(CellId) -> bool, leaves: &mut [Leaf]) {
         let mut numbers = Vec::with_capacity(self.cells.len());
@@ -130,7 +156,7 @@ impl Network {
                 self.note_lookups(body, &mut none.clone());
             }
             // Looked up by what the other side has; see `pairs`.
-            CellOp::Pair { .. } => {}
+            CellOp::Pair { .. } | CellOp::Nested { .. } => {}
             CellOp::Since {
                 left,
                 right,

@@ -7,6 +7,7 @@ use super::breaks::{Ended, SavedEnded};
 use super::cell::{Breaks, CellState, Held};
 use super::formula::{BreakShape, CellDef, CellOp};
 use super::join::SavedPair;
+use super::nested::SavedLog;
 use super::row::{Arith, Cmp, Open, Residual, Row, Slot, Sym, Total};
 use super::store::At;
 use super::table::closed_names;
@@ -68,6 +69,7 @@ pub(crate) enum SavedState {
     Since(SavedTable, SavedBreaks),
     Window(Vec<(SavedKey, SavedCount)>),
     Pair(Vec<SavedPair>),
+    Nested((Option<i64>, Vec<SavedLog>)),
 }
 
 impl CellState {
@@ -95,6 +97,7 @@ impl CellState {
             ),
             CellState::Window(counts) => SavedState::Window(counts.saved()),
             CellState::Pair(joint) => SavedState::Pair(joint.saved()),
+            CellState::Nested(nested) => SavedState::Nested(nested.saved()),
         }
     }
 
@@ -131,6 +134,7 @@ impl CellState {
                 }
             }
             (CellState::Window(counts), SavedState::Window(saved)) => counts.restore(saved),
+            (CellState::Nested(nested), SavedState::Nested(saved)) => nested.restore(saved),
             (CellState::Pair(joint), SavedState::Pair(saved)) => {
                 joint.restore(saved, def.columns.len())
             }

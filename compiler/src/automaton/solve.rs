@@ -302,6 +302,13 @@ impl Moment<'_> {
                     })
             }
             CellState::Window(_) => false,
+            CellState::Nested(nested) => {
+                let CellOp::Nested { logs, then } = &def.op else {
+                    return false;
+                };
+                let known = |slot: Slot| row.known(cell.outer(slot)?);
+                nested.find((logs, then), self, cell.window, &known, |_| true) && emit(row)
+            }
             CellState::Pair(joint) => {
                 let CellOp::Pair { left, others, .. } = &def.op else {
                     return false;

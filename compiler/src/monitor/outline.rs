@@ -135,6 +135,7 @@ impl Reader<'_> {
             CellOp::Previous(body) => (Operator::Previous, vec![body]),
             CellOp::Since { left, right, .. } => (Operator::Since, vec![left, right]),
             CellOp::Pair { .. } => (Operator::Both, def.nodes()),
+            CellOp::Nested { .. } => (Operator::Formerly, def.nodes()),
             CellOp::Window { body, sum, .. } => match sum {
                 None => (Operator::Count, vec![body]),
                 Some(_) => (Operator::Sum, vec![body]),
@@ -147,6 +148,7 @@ impl Reader<'_> {
             CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => body,
             CellOp::Since { right, .. } => right,
             CellOp::Pair { left, .. } => left,
+            CellOp::Nested { logs, .. } => logs.first().map_or(&Node::Never, |log| &log.node),
         };
         let mut columns = def.columns.clone();
         match &def.op {
@@ -214,6 +216,7 @@ impl Reader<'_> {
                     | CellOp::Window { body, .. } => self.bound_by(*inner, body),
                     CellOp::Since { right, .. } => self.bound_by(*inner, right),
                     CellOp::Pair { left, .. } => self.bound_by(*inner, left),
+                    CellOp::Nested { .. } => None,
                 }
             }
             Node::Not(_) | Node::Compare(..) | Node::Never => None,

@@ -149,6 +149,7 @@ impl Policy {
             tests,
             ..
         } = parts;
+        network.drop_unasked(&mut leaves);
         network.share_windows(&mut leaves);
         family::merge(&mut network, &mut leaves);
         let families = Families::new(&network, &leaves);
@@ -263,7 +264,9 @@ impl Policy {
             } => CellKind::Anchor,
             CellOp::Window { .. } => CellKind::Window,
             CellOp::Pair { .. } => CellKind::Pair,
-            CellOp::Formerly(_) | CellOp::Since { .. } => CellKind::Relation,
+            CellOp::Formerly(_) | CellOp::Since { .. } | CellOp::Nested { .. } => {
+                CellKind::Relation
+            }
         }
     }
 
@@ -295,7 +298,7 @@ impl Policy {
                 CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
                     asked(body, &mut inner);
                 }
-                CellOp::Since { .. } | CellOp::Pair { .. } => {
+                CellOp::Since { .. } | CellOp::Pair { .. } | CellOp::Nested { .. } => {
                     let nodes = def.nodes();
                     nodes.into_iter().for_each(|node| asked(node, &mut inner));
                 }

@@ -235,6 +235,17 @@ impl Monitor {
                 }
             }
             CellState::Pair(_) => {}
+            CellState::Nested(nested) => {
+                if let CellOp::Nested { logs, then } = &def.op {
+                    let known = |slot: u16| row.known(site.cell.outer(slot)?);
+                    let window = site.cell.window;
+                    nested.find((logs, then), &moment, window, &known, |at| {
+                        witness.times.push(at.time);
+                        witness.times.len() >= LISTED
+                    });
+                    witness.times.reverse();
+                }
+            }
             CellState::Previous { older, newer } => {
                 let held = [newer, older].into_iter().flatten();
                 let mut held = held.filter(|held| held.at.pos == history.at.pos - 1);

@@ -95,6 +95,7 @@ fn ways(def: &CellDef, event: EventTypeId) -> Option<Vec<Constants>> {
         CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
             nodes.push(body);
         }
+        CellOp::Nested { .. } => nodes.extend(def.nodes()),
         CellOp::Pair { .. } => return None,
         CellOp::Since {
             left,

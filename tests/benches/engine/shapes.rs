@@ -41,9 +41,9 @@ pub fn all() -> Vec<Workload> {
         "filter, unequal": "exists (x: String). (formerly within W pay{ input.item: x } && x != context.input.item)",
         "filter, not formerly": "exists (x: String). (formerly within W approve{ input.item: x } && !formerly within W test{ input.item: x })",
         "three joined": "exists (x: String). (formerly within W approve{ input.item: x, input.user: context.input.user } && formerly within W test{ input.item: x } && formerly within H read{ input.item: x })",
-        "count of a join": "(count for (x: String). where (formerly within W approve{ input.item: x, input.amount: 3 } && formerly within W test{ input.item: x })) >= 5",
-        "join, own columns unused": "exists (x: String), (u: String), (v: Long). (formerly within W approve{ input.item: x, input.user: u } && formerly within W test{ input.item: x, input.amount: v })",
-        "join, own columns asked": "exists (x: String). (formerly within W approve{ input.item: x, input.user: context.input.user } && formerly within W test{ input.item: x, input.amount: context.input.amount })",
+        "count of a join": "(count for (x: String). where (formerly within W approve{ input.item: x, input.user: \"user-3\" } && formerly within W test{ input.item: x })) >= 5",
+        "join, own columns unused": "exists (x: String). ((exists (u: String). formerly within W approve{ input.item: x, input.user: u }) && (exists (v: Long). formerly within W test{ input.item: x, input.amount: v }))",
+        "join, own columns asked": "exists (x: String). (formerly within W approve{ input.item: x, input.user: context.input.user } && formerly within W test{ input.item: x, input.user: \"user-1\" })",
         "three windows, one body": "(count for (t: Timepoint). where formerly within W (pay{ input.user: context.input.user } && tp(t))) <= 12 && (count for (t: Timepoint). where formerly within H (pay{ input.user: context.input.user } && tp(t))) <= 6 && (count for (t: Timepoint). where formerly within Q (pay{ input.user: context.input.user } && tp(t))) <= 4",
     ]
 }
@@ -68,7 +68,7 @@ fn event(n: usize, decides: bool, history: usize) -> Event {
     let fields = Fields {
         user: below(draw, 24, history / 10),
         item: below(draw, 25, history / 3),
-        amount: below(draw, 26, 10) as i64,
+        amount: below(draw, 26, history) as i64,
         ok: true,
     };
     let past = PAST[below(draw, 27, PAST.len()) as usize];

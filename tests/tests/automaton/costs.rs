@@ -42,6 +42,49 @@ fn most_cells_cost_a_lookup() {
             "formerly within 20s (B{} && (!Q{ input.crate: \"c\" } since within 20s M{}))",
             vec![of(CellKind::Anchor), of(CellKind::Relation)],
         ),
+        // Each of two keys is looked up by itself.
+        (
+            "formerly within 20s (M{ callerPrincipal: principal } && formerly within 20s Q{ input.crate: context.input.crate })",
+            vec![of(CellKind::Relation)],
+        ),
+        (
+            "(formerly within 2s Q{ input.crate: context.input.crate }) since within 20s M{ input.crate: context.input.crate }",
+            vec![of(CellKind::Latest), of(CellKind::Anchor)],
+        ),
+        // Rows are found in the order of what is compared; of what must differ, the second will do.
+        (
+            "exists (k: Long). (formerly within 20s Q{ input.kg: k } && k > context.input.kg)",
+            vec![of(CellKind::Latest)],
+        ),
+        (
+            "formerly within 20s (exists (k: Long). (Q{ input.kg: k } && k > context.input.kg))",
+            vec![of(CellKind::Latest)],
+        ),
+        (
+            "exists (c: String). (formerly within 20s Q{ input.crate: c } && c != context.input.crate)",
+            vec![of(CellKind::Latest)],
+        ),
+        // Windows over one body share a cell.
+        (
+            "(count for (t: Timepoint). where formerly within 20s (M{} && tp(t))) <= 2 && (count for (t: Timepoint). where formerly within 5s (M{} && tp(t))) <= 1",
+            vec![of(CellKind::Window)],
+        ),
+        (
+            "(count for (c: String). where (formerly within 20s Q{ input.crate: c } && formerly within 9s M{ input.crate: c })) <= 2",
+            vec![
+                of(CellKind::Latest),
+                of(CellKind::Latest),
+                of(CellKind::Pair),
+            ],
+        ),
+        (
+            "exists (c: String). (formerly within 20s Q{ input.crate: c } && !formerly within 9s M{ input.crate: c })",
+            vec![
+                of(CellKind::Latest),
+                of(CellKind::Latest),
+                of(CellKind::Pair),
+            ],
+        ),
         // The first common row answers.
         (
             "exists (c: String). (formerly within 20s Q{ input.crate: c } && formerly within 9s M{ input.crate: c })",
@@ -72,7 +115,7 @@ fn what_costs_more_says_why() {
     );
     assert_eq!(
         why(
-            "exists (c: String). (formerly within 20s Q{ input.crate: c } && c != context.input.crate)"
+            "exists (c: String). exists (k: Long). (formerly within 20s Q{ input.crate: c, input.kg: k } && k > 3 && c != context.input.crate)"
         ),
         ["its rows are tried one by one against the rest of the condition"]
     );
@@ -84,12 +127,18 @@ fn what_costs_more_says_why() {
     );
     assert_eq!(
         why(
-            "formerly within 20s (M{} && formerly within 20s Q{ input.crate: context.input.crate })"
+            "exists (c: String). (formerly within 20s (M{} && formerly within 20s Q{ input.crate: c }) && formerly within 5s Q{ input.crate: c })"
         ),
         ["an event takes over rows of the operators inside it"]
     );
     assert_eq!(
-        why("(formerly within 2s Q{}) since within 20s M{ input.crate: context.input.crate }"),
+        why(
+            "formerly within 20s (M{} && !formerly within 20s Q{ input.crate: context.input.crate })"
+        ),
+        ["the events that have its values are gone through until one fits"]
+    );
+    assert_eq!(
+        why("(!(B{} since within 2s Q{})) since within 20s M{ input.crate: context.input.crate }"),
         ["each event that can end an anchor asks every anchor"]
     );
     assert_eq!(

@@ -122,7 +122,7 @@ impl<'c> Writer<'c> {
         if depth == 0 {
             return self.matcher(scope, None);
         }
-        match self.pick(18) {
+        match self.pick(20) {
             0 => self.matcher(scope, None),
             1 => {
                 let window = self.window();
@@ -178,6 +178,7 @@ impl<'c> Writer<'c> {
             13 | 14 => self.lasting(scope),
             15 => self.compared(scope),
             16 => self.windows(scope),
+            17 | 18 => self.nested(),
             _ => {
                 let head = self.matcher(scope, None);
                 format!("({head}) && {}", self.filter(depth - 1, scope))
@@ -219,10 +220,47 @@ impl<'c> Writer<'c> {
         }
     }
 
+    /// A matcher that asks, as a rule, for a value of the request.
+    fn asking(&mut self) -> String {
+        let action = self.of(&["move", "move", "weigh"]);
+        let kind = self.of(&["request", "request", "request", "response"]);
+        let (field, ty) = self.of(&[
+            ("input.crate", Ty::Text),
+            ("input.kg", Ty::Long),
+            ("callerPrincipal", Ty::Clerk),
+        ]);
+        let pattern = match self.pick(4) {
+            0 => String::new(),
+            1 => format!("{field}: {}", self.constant(ty)),
+            _ => format!("{field}: {}", self.request_term(ty)),
+        };
+        format!("Yard::Action::{action:?}::{kind}{{{pattern}}}")
+    }
+
+    /// An event and what the past looked like then, each asked by values of its own.
+    fn nested(&mut self) -> String {
+        let mut parts = vec![self.asking()];
+        for _ in 0..1 + self.pick(2) {
+            let (window, one, other) = (self.window(), self.asking(), self.asking());
+            parts.push(match self.pick(7) {
+                0 | 1 => format!("formerly {window} {one}"),
+                2 | 3 => format!("!formerly {window} {one}"),
+                4 => format!("(!{other} since {window} {one})"),
+                5 => format!("!(!{other} since {window} {one})"),
+                _ => format!("!{one}"),
+            });
+        }
+        self.wrote.insert("nested");
+        format!("formerly {} ({})", self.window(), parts.join(" && "))
+    }
+
     /// A `since` whose left side looks back itself.
     fn lasting(&mut self, scope: &Scope) -> String {
         let part = |writer: &mut Self| {
-            let (one, other) = (writer.matcher(scope, None), writer.matcher(scope, None));
+            let (one, other) = match writer.pick(3) {
+                0 => (writer.matcher(scope, None), writer.matcher(scope, None)),
+                _ => (writer.asking(), writer.asking()),
+            };
             let window = writer.window();
             match writer.pick(8) {
                 0 | 1 => format!("formerly {window} {one}"),
@@ -237,7 +275,11 @@ impl<'c> Writer<'c> {
         if self.pick(3) == 0 {
             left = format!("{left} && {}", part(self));
         }
-        let (window, right) = (self.window(), self.matcher(scope, None));
+        let window = self.window();
+        let right = match self.pick(2) {
+            0 => self.matcher(scope, None),
+            _ => self.asking(),
+        };
         self.wrote.insert("lasting");
         format!("({left}) since {window} ({right})")
     }
