@@ -124,6 +124,9 @@ pub(crate) struct Log {
     pub keys: Vec<Slot>,
     /// Seconds for which they are kept.
     pub window: i64,
+    /// Whether what happened ends something earlier: it is kept by the clock then, not by its stamp, for it
+    /// outlives all that it can end.
+    pub ends: bool,
 }
 
 /// How the past has to have looked at an event.

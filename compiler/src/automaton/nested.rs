@@ -5,7 +5,7 @@
 //! known, but each pair of values. So what is kept is when each of them happened, by its own key; the decision
 //! goes through the events of its one key, newest first, and looks for each what had happened by then.
 
-use super::formula::{BreakShape, CellDef, CellOp, How, Log, Node, Pattern, Test, Then, Use};
+use super::formula::{CellDef, CellOp, Log, Node, Pattern, Test, Then, Use};
 use super::index::Key;
 use super::keyed::{Flat, Keyed};
 use super::open::plain_rows;
@@ -36,7 +36,7 @@ pub(super) fn nested(body: &Node, window: i64, cells: &[CellDef]) -> Option<Cell
         _ => Node::And(own),
     };
     let bound: BTreeSet<Slot> = own.free();
-    plan.log(own, window)?;
+    plan.log(own, window, false)?;
     let mut looks_back = false;
     for part in parts {
         let (negated, inner) = match part {
@@ -63,15 +63,20 @@ struct Plan<'p> {
 }
 
 impl Plan<'_> {
-    fn log(&mut self, node: Node, window: i64) -> Option<usize> {
+    fn log(&mut self, node: Node, window: i64, ends: bool) -> Option<usize> {
         let keys = plain_rows(&node, &[], &[])?;
-        self.logs.push(Log { node, keys, window });
+        self.logs.push(Log {
+            node,
+            keys,
+            window,
+            ends,
+        });
         Some(self.logs.len() - 1)
     }
 
     fn test(&mut self, node: &Node, outer: i64) -> Option<Test> {
         let cell = match node {
-            Node::Match(_) => return Some(Test::Now(self.log(node.clone(), outer)?)),
+            Node::Match(_) => return Some(Test::Now(self.log(node.clone(), outer, false)?)),
             Node::Cell(cell) => cell,
             _ => return None,
         };
@@ -79,21 +84,19 @@ impl Plan<'_> {
         let kept = outer.saturating_add(cell.window);
         match &def.op {
             CellOp::Formerly(body) => {
-                let log = self.log(renamed(body, cell)?, kept)?;
+                let log = self.log(renamed(body, cell)?, kept, false)?;
                 Some(Test::Formerly(log, cell.window))
             }
-            CellOp::Since {
-                right,
-                breaks: BreakShape::Parts(parts),
-                ..
-            } => {
-                let anchor = self.log(renamed(right, cell)?, kept)?;
+            CellOp::Since { left, right, .. } => {
+                let anchor = self.log(renamed(right, cell)?, kept, false)?;
+                let parts = match left {
+                    Node::And(parts) => parts.as_slice(),
+                    part => std::slice::from_ref(part),
+                };
                 let mut breaks = Vec::with_capacity(parts.len());
                 for part in parts {
-                    if part.how != How::Hit {
-                        return None;
-                    }
-                    breaks.push(self.log(renamed(&part.node, cell)?, kept)?);
+                    let Node::Not(event) = part else { return None };
+                    breaks.push(self.log(renamed(event, cell)?, kept, true)?);
                 }
                 Some(Test::Since(anchor, breaks, cell.window))
             }
@@ -158,9 +161,13 @@ impl Nested {
     pub fn update(&mut self, logs: &[Log], width: usize, moment: &Moment<'_>, clock: i64) {
         let mut any = false;
         for (happened, log) in self.logs.iter_mut().zip(logs) {
+            let at = At {
+                time: if log.ends { clock } else { moment.at.time },
+                ..moment.at
+            };
             moment.keys(&log.node, width, &log.keys, |key| {
                 any = true;
-                happened.insert(&key, moment.at);
+                happened.insert(&key, at);
             });
         }
         if any && moment.late {
