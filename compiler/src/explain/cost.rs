@@ -102,7 +102,7 @@ fn state(cell: &CellOutline) -> String {
     match cell.kind {
         CellKind::Latest => format!("{} seen in {last}", each("time", &cell.keys)),
         CellKind::Pair => format!(
-            "one pair for each distinct {} that both have",
+            "one row for each distinct {} that all have which it has to be in",
             named(&cell.keys)
         ),
         CellKind::Previous => "the matches of the last two events that had any".to_owned(),
@@ -125,6 +125,16 @@ fn state(cell: &CellOutline) -> String {
                 keys => format!("one time for each distinct {} of a break", named(keys)),
             }));
             words::clauses(&held, "and", true)
+        }
+        CellKind::Nested => {
+            let by = match cell.keys.as_slice() {
+                [] => String::new(),
+                keys => format!(", by {}", named(keys)),
+            };
+            format!(
+                "one time for each event that it names in {}{by}",
+                words::last(cell.kept)
+            )
         }
         CellKind::Relation => {
             let rows = match cell.keys.as_slice() {

@@ -53,13 +53,15 @@ pub enum Operator {
 pub struct CellOutline {
     pub operator: Operator,
     pub kind: CellKind,
-    /// Seconds.
+    /// Seconds; of rules that share it and look back differently far, the longest.
     pub window: i64,
+    /// The seconds for which something is kept: those, and what is looked back from there.
+    pub kept: i64,
     /// By what rows are told apart.
     pub keys: Vec<Key>,
     /// Of an aggregate: what is counted or summed, for each key.
     pub counted: Vec<Key>,
-    /// Of a `since` with `!…` on its left: by what each break is told apart.
+    /// Of a `since` with `!…` or `formerly` on its left: by what each break is told apart.
     pub breaks: Vec<Vec<Key>>,
     /// Numbers of what it reads.
     pub matchers: BTreeSet<usize>,
@@ -164,17 +166,32 @@ impl Reader<'_> {
                     let slots = part.keys.iter();
                     slots.map(|slot| self.key(*slot, &part.node)).collect()
                 };
-                let hits = parts.iter().filter(|part| part.how == How::Hit);
+                let hits = parts.iter().filter(|part| part.how != How::Miss);
                 breaks = hits.map(keys).collect();
             }
             _ => {}
         }
-        let keys = columns.iter().map(|slot| self.key(*slot, binding));
+        let mut keys: Vec<Key> = columns
+            .iter()
+            .map(|slot| self.key(*slot, binding))
+            .collect();
+        let mut kept = def.window;
+        if let CellOp::Nested { logs, .. } = &def.op {
+            let all = logs.iter().flat_map(|log| {
+                let slots = log.keys.iter();
+                slots.map(|slot| self.key(*slot, &log.node))
+            });
+            keys = all.collect();
+            keys.sort();
+            keys.dedup();
+            kept = logs.iter().map(|log| log.window).max().unwrap_or(kept);
+        }
         CellOutline {
+            kept,
             operator,
             kind: self.policy.kind(number),
             window: def.window,
-            keys: keys.collect(),
+            keys,
             counted,
             breaks,
             matchers: parts

@@ -92,6 +92,8 @@ pub enum CellKind {
     Window,
     /// The common rows of two others.
     Pair,
+    /// When each of several things happened, each by a key of its own.
+    Nested,
     /// Rows with open conditions, or rows that depend on other cells.
     Relation,
 }
@@ -264,9 +266,8 @@ impl Policy {
             } => CellKind::Anchor,
             CellOp::Window { .. } => CellKind::Window,
             CellOp::Pair { .. } => CellKind::Pair,
-            CellOp::Formerly(_) | CellOp::Since { .. } | CellOp::Nested { .. } => {
-                CellKind::Relation
-            }
+            CellOp::Nested { .. } => CellKind::Nested,
+            CellOp::Formerly(_) | CellOp::Since { .. } => CellKind::Relation,
         }
     }
 

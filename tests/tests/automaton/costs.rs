@@ -45,7 +45,7 @@ fn most_cells_cost_a_lookup() {
         // Each of two keys is looked up by itself.
         (
             "formerly within 20s (M{ callerPrincipal: principal } && formerly within 20s Q{ input.crate: context.input.crate })",
-            vec![of(CellKind::Relation)],
+            vec![of(CellKind::Nested)],
         ),
         (
             "(formerly within 2s Q{ input.crate: context.input.crate }) since within 20s M{ input.crate: context.input.crate }",
