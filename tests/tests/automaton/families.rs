@@ -22,7 +22,7 @@ fn unchecked(text: &str, service: &Service) -> Arc<Policy> {
 }
 
 /// Shapes of leaves with a hole for the constant; each is asked with a dozen of them.
-const SHAPES: [&str; 8] = [
+const SHAPES: [&str; 11] = [
     "formerly within 9s Q{ input.crate: \"_\", input.kg: context.input.kg }",
     "formerly within 9s Q{ input.crate: \"_\" }",
     "formerly within 4s Q{ input.kg: 1, input.crate: \"_\" }",
@@ -31,6 +31,10 @@ const SHAPES: [&str; 8] = [
     "exists (x: Long). (formerly within 9s Q{ input.crate: \"_\", input.kg: x } && x >= 2)",
     "exists (x: Long). (formerly within 9s Q{ input.crate: \"_\", input.kg: x } && formerly within 6s Q{ input.crate: \"c1\", input.kg: x })",
     "formerly within 9s (Q{ input.crate: \"_\" } && !(Q{ input.kg: 2 }))",
+    // Windows of their own, and what ends an anchor.
+    "formerly within NUMBERs Q{ input.crate: \"_\", input.kg: context.input.kg }",
+    "!M{ input.kg: 1 } since within 9s Q{ input.crate: \"_\", input.kg: context.input.kg }",
+    "!M{ input.kg: 1 } since within NUMBERs Q{ input.crate: \"_\" }",
 ];
 
 /// Whatever stands before the leaf, the rule must be found or left out alike.
@@ -44,6 +48,7 @@ const GUARDS: [&str; 4] = [
 fn rules_of(shape: &str, guard: &str) -> Vec<String> {
     (0..12)
         .map(|n| {
+            let shape = shape.replace("NUMBER", &(1 + n).to_string());
             let leaf = long(&shape.replace('_', &format!("c{n}")));
             format!(
                 "forbid(principal, action == Depot::Action::\"move\", resource) {guard}when temporal {{ {leaf} }};"
@@ -118,6 +123,10 @@ proptest! {
 #[test]
 fn a_family_is_one_cell() {
     let service = service(DEPOT, Some(UNPINNED));
+    for shape in &SHAPES[8..] {
+        let cells = policy(&rules_of(shape, "").concat(), &service).cells();
+        assert_eq!((cells.len(), cells[0].rules.len()), (1, 12), "{shape}");
+    }
     let policy = policy(&rules_of(SHAPES[0], "").concat(), &service);
     let cells = policy.cells();
     assert_eq!(cells.len(), 1);
