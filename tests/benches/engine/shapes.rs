@@ -30,7 +30,6 @@ pub fn all() -> Vec<Workload> {
     shapes![
         "since, left formerly": "(formerly within H edit{ input.item: context.input.item }) since within W test{ input.item: context.input.item }",
         "since, left not formerly": "(!formerly within H edit{ input.item: context.input.item }) since within W test{ input.item: context.input.item }",
-        "since, left mixed": "(!(edit{ input.item: context.input.item } && formerly within H login{ input.user: context.input.user })) since within W test{ input.item: context.input.item }",
         "since inside, key of the request": "formerly within W (read{} && (!edit{ input.item: context.input.item } since within W test{}))",
         "formerly inside, one key": "formerly within W (read{} && formerly within H login{ input.user: context.input.user })",
         "formerly inside, two keys": "formerly within W (read{ input.item: context.input.item } && formerly within H login{ input.user: context.input.user })",
