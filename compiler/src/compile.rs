@@ -12,6 +12,7 @@ use dogwood_grammar::diagnostic::{Diagnostic, Edit, Severity, SourceId};
 use dogwood_grammar::{
     Parsed, Span, SyntaxError, parse_action_schema, parse_event_schema, parse_policy,
 };
+use smol_str::SmolStr;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -238,13 +239,15 @@ fn run(
         let parsed = parse_policy(text);
         found.syntax(&parsed, text, id);
         let library = library.overridden_by(found.define(&parsed.tree, id));
-        for item in &parsed.tree.items {
+        let own: BTreeSet<SmolStr> = parsed.tree.items.iter().filter_map(macro_name).collect();
+        // Each tree is gone once its rule is written out, and its memory serves the next.
+        for item in parsed.tree.items {
             let Item::Rule(written) = item else { continue };
             let Expanded {
                 rule,
                 errors,
                 calls,
-            } = expand_rule(written, &library);
+            } = expand_rule(&written, &library);
             found.macros(&errors, id);
             let (findings, targets) = check_rule(&rule);
             for finding in findings {
@@ -252,8 +255,7 @@ fn run(
             }
             let declared = calls.iter().filter_map(|call| library.declared(&call.name));
             for def in declared {
-                let own = |item: &Item| matches!(item, Item::Macro(own) if own.name == def.name);
-                let source = if parsed.tree.items.iter().any(own) {
+                let source = if own.contains(&def.name.text) {
                     id
                 } else {
                     source_id(policies.len())
@@ -271,7 +273,7 @@ fn run(
                 by_name: if calls.is_empty() {
                     None
                 } else {
-                    expand_builtins(written, &library)
+                    expand_builtins(&written, &library)
                 },
                 rule,
                 source: id,
@@ -302,6 +304,13 @@ fn run(
         diagnostics,
         macros,
     })
+}
+
+fn macro_name(item: &Item) -> Option<SmolStr> {
+    match item {
+        Item::Macro(def) => Some(def.name.text.clone()),
+        _ => None,
+    }
 }
 
 fn source_id(at: usize) -> SourceId {

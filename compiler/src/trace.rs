@@ -15,7 +15,7 @@ use crate::event::Event;
 use reader::Reader;
 use smol_str::SmolStr;
 use std::fmt;
-pub use stream::{BatchError, LineError, Lines, Scan, scan};
+pub use stream::{LineError, Lines, Scan, scan};
 
 /// How deep values may nest.
 pub const MAX_DEPTH: usize = 128;

@@ -65,7 +65,7 @@ impl Text {
     }
 
     /// From the start.
-    pub fn reader(&self) -> Result<Box<dyn BufRead + Send + '_>, Failure> {
+    pub fn reader(&self) -> Result<Box<dyn BufRead + '_>, Failure> {
         match self {
             Text::File(path) => {
                 let file = File::open(path).map_err(|error| self.unreadable(error))?;

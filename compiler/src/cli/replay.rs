@@ -1,7 +1,6 @@
 //! `dogwood replay`: what would these rules have decided?
 //!
-//! The trace is read once, a little ahead of the decisions and beside them, and never held: memory follows
-//! what the windows of the rules hold. The answer is kept back until the last line has turned out to be an
+//! The trace is read once and never held: memory follows what the windows of the rules hold. The answer is kept back until the last line has turned out to be an
 //! event, too. Where stamps step back in time, the trace is read again, with room for as much.
 
 use super::policy::{Set, remark_drawn, with_first_error};
@@ -14,15 +13,14 @@ use dogwood_compiler::event::strict::{self, StrictError};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use dogwood_compiler::monitor::{Config, Decision, Monitor, RuleError, StepError, Verdict};
-use dogwood_compiler::trace::{self, BatchError, Lines, TraceError};
+use dogwood_compiler::trace::{self, Lines, TraceError};
 use serde::Serialize;
 use serde::ser::{Error, SerializeSeq, Serializer};
 use serde_json::json;
 use std::cell::RefCell;
 use std::fmt;
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufRead, BufWriter, Seek, Write};
 use std::path::PathBuf;
-use std::sync::mpsc;
 use tempfile::SpooledTempFile;
 
 #[derive(Args)]
@@ -116,14 +114,8 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Events that are read at a time, and how many such batches may wait for their decisions.
-const BATCH: usize = 128;
-const AHEAD: usize = 4;
-
 /// More of an answer than so many bytes waits on disk.
 const HELD: usize = 1 << 20;
-
-type Batch = Result<Vec<Event>, BatchError>;
 
 /// The answer to a whole trace.
 fn reply(
@@ -132,30 +124,15 @@ fn reply(
     clock: Option<i64>,
     format: Format,
 ) -> Result<SpooledTempFile, Stop> {
-    let mut lines = Lines::new(trace.reader()?);
     let mut out = BufWriter::with_capacity(1 << 16, SpooledTempFile::new(HELD));
-    std::thread::scope(|scope| {
-        let (sender, batches) = mpsc::sync_channel::<Batch>(AHEAD);
-        scope.spawn(move || {
-            loop {
-                let batch = lines.batch(BATCH);
-                let more = batch.as_ref().is_ok_and(|events| !events.is_empty());
-                // Whoever decides may have stopped early.
-                if sender.send(batch).is_err() || !more {
-                    return;
-                }
-            }
-        });
-        let run = Run {
-            trace,
-            batches,
-            batch: Vec::new().into_iter(),
-            monitor,
-            next: 0,
-            clock,
-        };
-        answer(run, format, &mut out)
-    })?;
+    let run = Run {
+        trace,
+        lines: Lines::new(trace.reader()?),
+        monitor,
+        next: 0,
+        clock,
+    };
+    answer(run, format, &mut out)?;
     let failed = |error: io::IntoInnerError<_>| Failure::Write(error.into_error());
     Ok(out.into_inner().map_err(failed)?)
 }
@@ -163,8 +140,7 @@ fn reply(
 /// A trace on its way through a monitor.
 struct Run<'t> {
     trace: &'t input::Text,
-    batches: mpsc::Receiver<Batch>,
-    batch: std::vec::IntoIter<Event>,
+    lines: Lines<Box<dyn BufRead + 't>>,
     monitor: Monitor,
     /// The position of the next event.
     next: usize,
@@ -185,17 +161,12 @@ struct Decided {
 
 impl Run<'_> {
     fn next_event(&mut self) -> Result<Option<Event>, Stop> {
-        loop {
-            if let Some(event) = self.batch.next() {
-                return Ok(Some(event));
-            }
-            match self.batches.recv() {
-                Ok(Ok(batch)) => self.batch = batch.into_iter(),
-                Ok(Err(BatchError::NoEvent)) => return Err(Stop::NoEvent),
-                Ok(Err(BatchError::Line(error))) => return Err(self.trace.failure(error).into()),
-                // The reader has come to the end of the trace.
-                Err(_) => return Ok(None),
-            }
+        let line = self.lines.next_line();
+        match line.map_err(|error| self.trace.failure(error))? {
+            Some((_, line)) => trace::parse_event(line)
+                .map(Some)
+                .map_err(|_| Stop::NoEvent),
+            None => Ok(None),
         }
     }
 

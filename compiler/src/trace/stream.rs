@@ -1,7 +1,6 @@
 //! A trace read a line at a time, so that it may be larger than memory.
 
-use super::{parse_event, skim_event};
-use crate::event::Event;
+use super::skim_event;
 use std::io::{self, BufRead};
 
 /// The lines of a trace that are not blank.
@@ -22,14 +21,6 @@ pub enum LineError {
         line: usize,
         byte: usize,
     },
-}
-
-/// Why the events of a trace cannot be read on.
-#[derive(Debug)]
-pub enum BatchError {
-    Line(LineError),
-    /// A line is no event.
-    NoEvent,
 }
 
 impl<R: BufRead> Lines<R> {
@@ -59,18 +50,6 @@ impl<R: BufRead> Lines<R> {
             }
         }
         Ok(Some((self.number, self.text()?)))
-    }
-
-    /// The next events, at most so many; none at the end of the trace.
-    pub fn batch(&mut self, most: usize) -> Result<Vec<Event>, BatchError> {
-        let mut events = Vec::with_capacity(most);
-        while events.len() < most {
-            let Some((_, line)) = self.next_line().map_err(BatchError::Line)? else {
-                break;
-            };
-            events.push(parse_event(line).map_err(|_| BatchError::NoEvent)?);
-        }
-        Ok(events)
     }
 
     fn text(&self) -> Result<&str, LineError> {
