@@ -367,7 +367,16 @@ impl<'t> Findings<'t> {
     }
 
     fn drawn(&self) -> String {
-        render(self.diagnostics, &self.texts, Style::Color)
+        // Colours that neither stream would show need not be drawn first.
+        let shown = [
+            anstream::AutoStream::choice(&std::io::stdout()),
+            anstream::AutoStream::choice(&std::io::stderr()),
+        ];
+        let style = match shown {
+            [anstream::ColorChoice::Never, anstream::ColorChoice::Never] => Style::Plain,
+            _ => Style::Color,
+        };
+        render(self.diagnostics, &self.texts, style)
     }
 
     fn json(&self) -> serde_json::Value {

@@ -2,7 +2,9 @@
 
 use crate::check::{self, Finding};
 use crate::lint::{self, Subject};
-use crate::macros::{CallSite, Expanded, Library, MacroError, expand_builtins, expand_rule};
+use crate::macros::{
+    CallSite, Expanded, Library, MacroError, expand_builtins, expand_rule, is_plain,
+};
 use crate::providers::{self, Export, ExportClash};
 use crate::schema::{self, SchemaError, Service, box_service, default_events};
 use crate::value::EntityUid;
@@ -240,14 +242,32 @@ fn run(
         found.syntax(&parsed, text, id);
         let library = library.overridden_by(found.define(&parsed.tree, id));
         let own: BTreeSet<SmolStr> = parsed.tree.items.iter().filter_map(macro_name).collect();
-        // Each tree is gone once its rule is written out, and its memory serves the next.
+        // A tree with calls is gone once its rule is written out, and its memory serves the next.
         for item in parsed.tree.items {
             let Item::Rule(written) = item else { continue };
+            let (expanded, by_name) = if is_plain(&written, text) {
+                let (errors, calls) = (Vec::new(), Vec::new());
+                let rule = written;
+                (
+                    Expanded {
+                        rule,
+                        errors,
+                        calls,
+                    },
+                    None,
+                )
+            } else {
+                let expanded = expand_rule(&written, &library);
+                let by_name = (!expanded.calls.is_empty())
+                    .then(|| expand_builtins(&written, &library))
+                    .flatten();
+                (expanded, by_name)
+            };
             let Expanded {
                 rule,
                 errors,
                 calls,
-            } = expand_rule(&written, &library);
+            } = expanded;
             found.macros(&errors, id);
             let (findings, targets) = check_rule(&rule);
             for finding in findings {
@@ -270,11 +290,7 @@ fn run(
                 }
             }
             rules.push(CheckedRule {
-                by_name: if calls.is_empty() {
-                    None
-                } else {
-                    expand_builtins(&written, &library)
-                },
+                by_name,
                 rule,
                 source: id,
                 index: rules.len(),

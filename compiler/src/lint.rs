@@ -36,7 +36,7 @@ use crate::compile::CheckedRule;
 use crate::macros::CallSite;
 use crate::schema::Service;
 use dogwood_grammar::Span;
-use dogwood_grammar::ast::{Effect, Matcher};
+use dogwood_grammar::ast::{Constraint, Effect, Matcher, ScopeVar};
 use dogwood_grammar::diagnostic::{Diagnostic, Label};
 use facts::Facts;
 use places::Reading;
@@ -65,6 +65,8 @@ pub(crate) struct Subject<'a> {
     /// The text its spans belong to.
     pub text: &'a str,
     pub calls: &'a [CallSite],
+    /// What it asks of the principal and of the resource.
+    heads: [Option<&'a Constraint>; 2],
     facts: Facts<'a>,
     reading: Reading<'a>,
 }
@@ -75,6 +77,10 @@ impl<'a> Subject<'a> {
             checked,
             text,
             calls,
+            heads: [ScopeVar::Principal, ScopeVar::Resource].map(|var| {
+                let head = checked.rule.scope.head(var);
+                head.map(|head| &head.constraint)
+            }),
             facts: Facts::of(&checked.rule),
             reading: Reading::of(&checked.rule),
         }

@@ -14,10 +14,12 @@
 mod define;
 mod error;
 mod expand;
+mod plain;
 
 pub(crate) use define::is_constructor;
 pub use error::{MacroError, MacroProblem, Place};
 pub use expand::{CallSite, Expanded, MAX_EXPANSION, expand_builtins, expand_rule};
+pub(crate) use plain::is_plain;
 
 use dogwood_grammar::ast::{Item, MacroBody, MacroDef, PolicyFile};
 use smol_str::SmolStr;

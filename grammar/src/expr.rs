@@ -86,10 +86,11 @@ pub(crate) fn broken(cx: &mut Cx<'_>, recovered: Recovered<'_>) -> Expr {
 }
 
 pub(crate) fn name(word: Ident) -> Name {
-    Name {
-        span: word.span,
-        path: vec![word],
-    }
+    let span = word.span;
+    // Most names have two words or three.
+    let mut path = Vec::with_capacity(3);
+    path.push(word);
+    Name { path, span }
 }
 
 pub(crate) fn longer(mut name: Name, word: Ident) -> Name {

@@ -7,8 +7,9 @@ use dogwood_grammar::ast::{
     Attr, ClauseBody, ClauseKind, CompareOp, Expr, ExprKind, FieldPattern, Ident, Matcher,
     PatternPart, Rule, Term, TermKind, Var,
 };
+use rustc_hash::FxBuildHasher;
 use smol_str::SmolStr;
-use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constant {
@@ -23,9 +24,44 @@ enum Fact<'r> {
     Like(&'r [PatternPart]),
 }
 
+/// The facts about each path. Rules are compared in pairs, so a path is told by its hash before its words.
+#[derive(Default)]
+struct ByPath<'r>(Vec<About<'r>>);
+
+struct About<'r> {
+    hash: u64,
+    path: Vec<SmolStr>,
+    facts: Vec<Fact<'r>>,
+}
+
+impl<'r> ByPath<'r> {
+    fn add(&mut self, path: Vec<SmolStr>, fact: Fact<'r>) {
+        let hash = FxBuildHasher.hash_one(&path);
+        let known = self.0.iter_mut().find(|about| about.path == path);
+        match known {
+            Some(about) => about.facts.push(fact),
+            None => self.0.push(About {
+                hash,
+                path,
+                facts: vec![fact],
+            }),
+        }
+    }
+
+    fn get(&self, path: &[SmolStr]) -> Option<&[Fact<'r>]> {
+        self.at(FxBuildHasher.hash_one(path), path)
+    }
+
+    fn at(&self, hash: u64, path: &[SmolStr]) -> Option<&[Fact<'r>]> {
+        let mut all = self.0.iter();
+        let about = all.find(|about| about.hash == hash && about.path == path)?;
+        Some(&about.facts)
+    }
+}
+
 #[derive(Default)]
 pub struct Facts<'r> {
-    by_path: BTreeMap<Vec<SmolStr>, Vec<Fact<'r>>>,
+    by_path: ByPath<'r>,
     /// Context paths any condition reads, temporal ones included.
     pub reads: Vec<Vec<SmolStr>>,
     /// Every string literal of a Cedar condition, and every text of a pattern.
@@ -56,13 +92,13 @@ impl<'r> Facts<'r> {
         if let ExprKind::Like { target, pattern } = &expr.kind {
             if let Some(path) = context_path(target) {
                 let fact = Fact::Like(&pattern.parts);
-                self.by_path.entry(path).or_default().push(fact);
+                self.by_path.add(path, fact);
             }
             return;
         }
         if let Some((path, constants)) = choice(expr) {
             let fact = Fact::OneOf(constants);
-            self.by_path.entry(path).or_default().push(fact);
+            self.by_path.add(path, fact);
         }
     }
 
@@ -129,9 +165,11 @@ impl<'r> Facts<'r> {
                 Fact::Like(_) => false,
             })
         };
-        self.by_path.iter().any(|(path, ours)| {
-            let theirs = other.by_path.get(path);
-            theirs.is_some_and(|theirs| disjoint(ours, theirs) || disjoint(theirs, ours))
+        self.by_path.0.iter().any(|ours| {
+            let theirs = other.by_path.at(ours.hash, &ours.path);
+            theirs.is_some_and(|theirs| {
+                disjoint(&ours.facts, theirs) || disjoint(theirs, &ours.facts)
+            })
         })
     }
 

@@ -1,7 +1,7 @@
 //! Rules another rule of the set makes pointless.
 
 use super::{Set, Subject};
-use dogwood_grammar::ast::{Constraint, EntityRef, Head, HeadRef, ScopeVar};
+use dogwood_grammar::ast::{Constraint, EntityRef, HeadRef};
 use dogwood_grammar::diagnostic::Diagnostic;
 use smol_str::SmolStr;
 
@@ -35,11 +35,9 @@ enum Shadow {
 }
 
 fn shadow(subject: &Subject, wider: &Subject) -> Option<Shadow> {
-    for var in [ScopeVar::Principal, ScopeVar::Resource] {
-        let [wide, narrow] = [wider, subject].map(|subject| subject.checked.rule.scope.head(var));
-        if !covers(wide, narrow) {
-            return None;
-        }
+    let mut heads = wider.heads.iter().zip(&subject.heads);
+    if !heads.all(|(wide, narrow)| covers(*wide, *narrow)) {
+        return None;
     }
     let targets = &subject.checked.targets;
     let all = targets.iter().all(|action| wider.decides(action));
@@ -59,11 +57,7 @@ fn shadow(subject: &Subject, wider: &Subject) -> Option<Shadow> {
 fn later(subject: &Subject, wider: &Subject) -> bool {
     let equal = subject.unconditional()
         && subject.checked.targets.len() == wider.checked.targets.len()
-        && [ScopeVar::Principal, ScopeVar::Resource].iter().all(|var| {
-            let [narrow, wide] =
-                [subject, wider].map(|subject| subject.checked.rule.scope.head(*var));
-            covers(narrow, wide)
-        });
+        && (subject.heads.iter().zip(&wider.heads)).all(|(wide, narrow)| covers(*wide, *narrow));
     !equal || subject.checked.index > wider.checked.index
 }
 
@@ -125,14 +119,11 @@ fn pointless(set: &mut Set, subject: &Subject) {
 
 /// Whether one request can meet both heads.
 fn meet(left: &Subject, right: &Subject) -> bool {
-    [ScopeVar::Principal, ScopeVar::Resource].iter().all(|var| {
-        let (Some(a), Some(b)) = (
-            left.checked.rule.scope.head(*var),
-            right.checked.rule.scope.head(*var),
-        ) else {
+    left.heads.iter().zip(&right.heads).all(|heads| {
+        let (Some(a), Some(b)) = heads else {
             return true;
         };
-        match (&a.constraint, &b.constraint) {
+        match (a, b) {
             (Constraint::Eq(HeadRef::Entity(a)), Constraint::Eq(HeadRef::Entity(b))) => same(a, b),
             (Constraint::Eq(HeadRef::Entity(e)), Constraint::Is { ty, .. })
             | (Constraint::Is { ty, .. }, Constraint::Eq(HeadRef::Entity(e))) => {
@@ -145,11 +136,10 @@ fn meet(left: &Subject, right: &Subject) -> bool {
 }
 
 /// Whether whatever meets the second head meets the first.
-fn covers(wide: Option<&Head>, narrow: Option<&Head>) -> bool {
-    let Some(wide) = wide.map(|head| &head.constraint) else {
+fn covers(wide: Option<&Constraint>, narrow: Option<&Constraint>) -> bool {
+    let Some(wide) = wide else {
         return true;
     };
-    let narrow = narrow.map(|head| &head.constraint);
     match (wide, narrow) {
         (Constraint::Any, _) => true,
         (_, None | Some(Constraint::Any)) => false,
