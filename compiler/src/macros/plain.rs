@@ -73,7 +73,7 @@ when { if context.a has b.c then [1, -2].contains(context.a.b.c) else {"x y": tr
 unless { !(principal in resource) || context.s like "a*" && context.n + 1 - 2 * 3 > 4 };
 forbid (principal, action, resource) when { principal is A::B in A::C::"c" && context["a b"] }
 when temporal {
-  exists (x: String). (formerly within 1h A::Action::"a"::request{ input.p: x, q.r: [1, "s", true, *], d: decimal("1.5") }
+  exists (x: String). (formerly within 1h A::Action::"a"::request{ input.p: x, q.r: 1, s: "s", b: true, w: *, d: decimal("1.5") }
     && !A::Action::"b"::response{ e: A::B::"b", p: principal.id } since within 2m (previous within 3s A::Action::"c"::k{ c: context.n } && x != "y"))
 };
 forbid (principal, action, resource) when { temporal { (count for (n: Long), (t: Timepoint). where
