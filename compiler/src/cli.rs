@@ -276,8 +276,8 @@ impl Failure {
                 "there is no test file here; their names end in `.dwtest.toml`".to_owned()
             }
             Failure::NoLayout { path } => format!(
-                "{} cannot be laid out: only policies (.dw), action schemas (.cedarschema) and event schemas \
-                 (.dwschema) can",
+                "{} cannot be laid out: only policies (.dw), action schemas (.cedarschema), event schemas \
+                 (.dwschema) and test files (.dwtest.toml) can",
                 printable(path)
             ),
             Failure::Record(fault) => format!("this cannot be made a test: {fault}"),

@@ -1,11 +1,14 @@
-//! Policies and schemas in the one layout: 80 columns, two blanks of indent, operators at the start of a line.
+//! Policies, schemas and test files in the one layout: 80 columns, two blanks of indent, operators at the start of a line.
 //!
 //! Only layout changes. A file that does not parse is not touched; a statement of a policy with a comment where
 //! the layout has no place for one keeps its text. Blank lines between comments stay (one at most), and every
 //! statement is set off by one.
 
+mod toml;
+
+use crate::suite;
 use dogwood_grammar::ast::{Item, PolicyFile};
-use dogwood_grammar::diagnostic::Diagnostic;
+use dogwood_grammar::diagnostic::{Diagnostic, Edit};
 use dogwood_grammar::print::{
     lay_out, lay_out_schema, print_action_schema, print_event_schema, print_policy,
 };
@@ -41,6 +44,22 @@ pub fn format(text: &str, language: Language) -> Result<String, Vec<Diagnostic>>
             .map(|error| shifted(error, mark.len()))
             .collect()),
     }
+}
+
+/// The text of a test file laid out, or why it is not TOML.
+pub fn format_tests(text: &str) -> Result<String, Vec<Diagnostic>> {
+    let mut laid = text.to_owned();
+    for edit in test_edits(text)?.iter().rev() {
+        laid.replace_range(edit.span.range(), &edit.text);
+    }
+    Ok(laid)
+}
+
+/// Edits that lay out a test file, each of one line or of those of a long string, in order.
+pub fn test_edits(text: &str) -> Result<Vec<Edit>, Vec<Diagnostic>> {
+    suite::syntax(text).map_err(|problem| vec![problem])?;
+    // Where the two readers disagree it is left alone.
+    Ok(toml::edits(text).unwrap_or_default())
 }
 
 /// The diagnostic of a text without its first bytes, as one of the whole.

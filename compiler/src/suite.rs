@@ -21,7 +21,7 @@ mod time;
 pub use plain::Plain;
 pub use read::{Header, START, STEP, header, header_of, read, single};
 pub use run::{CaseOutcome, Failure, Mismatch, run};
-pub use table::outline;
+pub use table::{outline, syntax};
 pub use time::{span as read_span, text as span_text};
 
 use crate::event::Event;

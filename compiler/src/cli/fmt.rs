@@ -1,16 +1,18 @@
-//! `dogwood fmt`: policies and schemas in the one layout.
+//! `dogwood fmt`: policies, schemas and test files in the one layout.
 
 use super::{Failure, Findings, Outcome, counted, input, print, remark};
 use clap::{Args, ValueEnum};
 use dogwood_compiler::compile::Source;
 use dogwood_compiler::diagnostic::printable;
-use dogwood_compiler::format::format;
+use dogwood_compiler::format::{format, format_tests};
 use dogwood_compiler::grammar::Language;
+use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct Fmt {
-    /// Policies, macro libraries, action schemas (.cedarschema) or event schemas (.dwschema); `-` is standard input.
+    /// Policies, macro libraries, action schemas (.cedarschema), event schemas (.dwschema) or test files
+    /// (.dwtest.toml); `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -36,11 +38,19 @@ enum Written {
     Cedarschema,
     /// An event schema.
     Dwschema,
+    /// A test file.
+    Dwtest,
 }
 
 impl Written {
     /// By the ending of the name: a policy where it says nothing else.
     fn of(path: &Path) -> Result<Written, Failure> {
+        if path
+            .to_str()
+            .is_some_and(|path| path.ends_with(".dwtest.toml"))
+        {
+            return Ok(Written::Dwtest);
+        }
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("cedarschema") => Ok(Written::Cedarschema),
             Some("dwschema") => Ok(Written::Dwschema),
@@ -51,11 +61,12 @@ impl Written {
         }
     }
 
-    fn language(self) -> Language {
+    fn format(self, text: &str) -> Result<String, Vec<Diagnostic>> {
         match self {
-            Written::Dogwood => Language::Policy,
-            Written::Cedarschema => Language::ActionSchema,
-            Written::Dwschema => Language::EventSchema,
+            Written::Dogwood => format(text, Language::Policy),
+            Written::Cedarschema => format(text, Language::ActionSchema),
+            Written::Dwschema => format(text, Language::EventSchema),
+            Written::Dwtest => format_tests(text),
         }
     }
 }
@@ -69,7 +80,7 @@ impl Fmt {
         for path in &self.files {
             let written = self.language.map_or_else(|| Written::of(path), Ok)?;
             let source = input::read(path)?;
-            match format(&source.text, written.language()) {
+            match written.format(&source.text) {
                 Ok(text) => laid.push((path, source, text)),
                 Err(errors) => {
                     broken.push(Findings::new(&errors, std::slice::from_ref(&source)).drawn())

@@ -32,6 +32,11 @@ pub fn parse(text: &str) -> Result<Json, Diagnostic> {
     })
 }
 
+/// Why a file is no TOML, if it is none.
+pub fn syntax(text: &str) -> Result<(), Diagnostic> {
+    parse(text).map(drop)
+}
+
 /// As much of the tree of a file as can be read, whatever is wrong with it.
 pub fn outline(text: &str) -> Json {
     let (root, _) = DeTable::parse_recoverable(text);

@@ -92,10 +92,28 @@ fn fmt_leaves_a_broken_schema_and_other_files_alone() {
     assert!(answer.err.contains("a.cedarschema:1:14"), "{}", answer.err);
     let text = std::fs::read_to_string(path).unwrap();
     assert_eq!(text, "entity A { a Long };");
-    place.file("a.dwtest.toml", "[[test]]\nname='x'\n");
-    let answer = place.run(&["fmt", "--write", "a.dwtest.toml"]);
+    place.file("box.toml", "name='x'\n");
+    let answer = place.run(&["fmt", "--write", "box.toml"]);
     assert_eq!(answer.status, 2);
-    insta::assert_snapshot!(answer.err, @"dogwood: error: a.dwtest.toml cannot be laid out: only policies (.dw), action schemas (.cedarschema) and event schemas (.dwschema) can");
+    insta::assert_snapshot!(answer.err, @"dogwood: error: box.toml cannot be laid out: only policies (.dw), action schemas (.cedarschema), event schemas (.dwschema) and test files (.dwtest.toml) can");
+}
+
+#[test]
+fn fmt_lays_test_files_out() {
+    let place = Place::new();
+    let path = place.file("a.dwtest.toml", "[[test]]\nname='x' # why\n\n");
+    assert_eq!(place.run(&["fmt", "--check", "a.dwtest.toml"]).status, 2);
+    assert_eq!(place.run(&["fmt", "--write", "a.dwtest.toml"]).status, 0);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "[[test]]\nname = 'x' # why\n");
+    assert_eq!(place.run(&["fmt", "--check", "a.dwtest.toml"]).status, 0);
+    let piped = place.run_with(&["fmt", "--language", "dwtest", "-"], "a=1");
+    assert_eq!((piped.status, piped.out.as_str()), (0, "a = 1\n"));
+    place.file("a.dwtest.toml", "[[test]\n");
+    let broken = place.run(&["fmt", "--write", "a.dwtest.toml"]);
+    assert_eq!(broken.status, 2);
+    assert!(broken.err.contains("a.dwtest.toml:1:"), "{}", broken.err);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "[[test]\n");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Policies and schemas in the one layout: a whole file, some of its statements, or the one just finished.
-//!
-//! Test files keep the layout that their author gave them.
+//! Of a test file its lines.
 
 use crate::document::{Document, Kind};
 use crate::snapshot::item_span;
@@ -13,6 +12,9 @@ use dogwood_compiler::grammar::{Language, Span, SyntaxError};
 
 /// Edits that lay out the whole text: none where it does not parse, and no answer where it has no layout.
 pub fn document(document: &Document) -> Option<Vec<Edit>> {
+    if document.kind == Kind::Tests {
+        return test_lines(document, |_| true);
+    }
     let language = document.kind.language()?;
     Some(match format::format(&document.text, language) {
         Ok(laid) => difference(&document.text, 0, &laid).into_iter().collect(),
@@ -22,9 +24,19 @@ pub fn document(document: &Document) -> Option<Vec<Edit>> {
 
 /// Edits that lay out the statements touching a range.
 pub fn range(document: &Document, range: Span) -> Option<Vec<Edit>> {
-    edits(document, |span| {
-        span.start < range.end.max(range.start + 1) && range.start < span.end
-    })
+    let touches =
+        |span: Span| span.start < range.end.max(range.start + 1) && range.start < span.end;
+    match document.kind {
+        Kind::Tests => test_lines(document, touches),
+        _ => edits(document, touches),
+    }
+}
+
+/// Edits of the lines of a test file: none where it is not TOML.
+fn test_lines(document: &Document, wanted: impl Fn(Span) -> bool) -> Option<Vec<Edit>> {
+    let mut edits = format::test_edits(&document.text).unwrap_or_default();
+    edits.retain(|edit| wanted(edit.span));
+    Some(edits)
 }
 
 /// Edits that lay out the statement that ends at the cursor, after its `;` or `}` was typed.

@@ -192,10 +192,30 @@ fn a_broken_declaration_does_not_stop_the_others_from_being_laid_out() {
 }
 
 #[test]
-fn test_files_have_no_layout() {
-    let (snapshot, _) = open(&[("a.dwtest.toml", "[[test]]\nname='x'\n")]);
+fn formatting_test_files() {
+    let text = "policy='a.dw'\n[[test]]\nname='x'\nevents=[\n{request=\"shell:exec\"}, # one\n]\n";
+    let (snapshot, _) = open(&[("a.dwtest.toml", text)]);
     let document = &snapshot.document;
-    assert_eq!(formatting::document(document), None);
-    assert_eq!(formatting::range(document, Span::new(0, 5)), None);
-    assert_eq!(formatting::on_type(document, 5), None);
+    let whole = applied(text, &formatting::document(document).unwrap());
+    let name = text.find("name").unwrap();
+    let range = formatting::range(document, Span::new(name, name + 1)).unwrap();
+    insta::assert_snapshot!(format!("document\n{whole}range\n{}", applied(text, &range)), @r#"
+    document
+    policy = 'a.dw'
+
+    [[test]]
+    name = 'x'
+    events = [
+      { request = "shell:exec" }, # one
+    ]
+    range
+    policy='a.dw'
+    [[test]]
+    name = 'x'
+    events=[
+    {request="shell:exec"}, # one
+    ]
+    "#);
+    let (snapshot, _) = open(&[("a.dwtest.toml", "[[test]\nname='x'\n")]);
+    assert_eq!(formatting::document(&snapshot.document), Some(Vec::new()));
 }
