@@ -19,8 +19,20 @@ pub(crate) struct Points {
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
 }
 
+/// Many keys have one stamp each, so one lies in line.
 #[derive(Clone, Debug, Default)]
-struct Series {
+enum Series {
+    #[default]
+    Empty,
+    One {
+        time: i64,
+        summand: i64,
+    },
+    Many(Box<Run>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Run {
     times: VecDeque<i64>,
     /// The sum of all summands so far, each included; empty where nothing is summed.
     sums: VecDeque<i128>,
@@ -48,7 +60,7 @@ impl Points {
             }
         };
         if let Some(series) = self.keys.get_mut(id) {
-            series.insert(time, self.summed.then_some(summand));
+            series.insert(time, summand, self.summed);
             self.held += 1;
         }
     }
@@ -63,30 +75,20 @@ impl Points {
             return (0, 0);
         };
         let start = now.saturating_sub(window);
-        // Past the last that is not later, and the first inside: at the ends as a rule.
-        let times = &series.times;
-        let end = match times.back() {
-            Some(last) if *last > now => times.partition_point(|time| *time <= now),
-            _ => times.len(),
-        };
-        let first = match times.front() {
-            Some(first) if *first < start => times.partition_point(|time| *time < start),
-            _ => 0,
-        };
-        if end <= first {
-            return (0, 0);
+        match series {
+            Series::One { time, summand } if start <= *time && *time <= now => {
+                (1, i128::from(*summand))
+            }
+            Series::Empty | Series::One { .. } => (0, 0),
+            Series::Many(run) => run.value(start, now),
         }
-        let count = i64::try_from(end - first).unwrap_or(i64::MAX);
-        (count, series.sum_before(end) - series.sum_before(first))
     }
 
     /// The stamps of what the window of this key holds now, oldest first.
     pub fn times(&self, key: &[Val], now: i64, window: i64) -> Vec<i64> {
-        let times = self.series(key).map(|series| series.times.iter());
-        let inside = times.into_iter().flatten().copied();
-        inside
-            .filter(|time| in_window(*time, now, window))
-            .collect()
+        let mut times = self.series(key).map_or_else(Vec::new, Series::times);
+        times.retain(|time| in_window(*time, now, window));
+        times
     }
 
     pub fn expire(&mut self, limit: i64) {
@@ -98,8 +100,8 @@ impl Points {
                 continue;
             };
             self.held -= series.expire(limit);
-            match series.times.front() {
-                Some(next) => self.deadlines.push(Reverse((*next, id))),
+            match series.first() {
+                Some(next) => self.deadlines.push(Reverse((next, id))),
                 None => {
                     self.keys.remove(id);
                 }
@@ -116,7 +118,7 @@ impl Points {
             self.keys.clear();
             self.deadlines = BinaryHeap::new();
             for (key, series) in kept {
-                let first = series.times.front().copied();
+                let first = series.first();
                 let id = self.keys.insert(&key, series);
                 if let Some(first) = first {
                     self.deadlines.push(Reverse((first, id)));
@@ -135,8 +137,12 @@ impl Points {
 
     pub fn bytes(&self) -> usize {
         let series = self.keys.ids().filter_map(|id| self.keys.get(id));
-        let held = series.map(|series| {
-            series.times.capacity() * size_of::<i64>() + series.sums.capacity() * size_of::<i128>()
+        let held = series.map(|series| match series {
+            Series::Empty | Series::One { .. } => 0,
+            Series::Many(run) => {
+                let (times, sums) = (run.times.capacity(), run.sums.capacity());
+                size_of::<Run>() + times * size_of::<i64>() + sums * size_of::<i128>()
+            }
         });
         held.sum::<usize>()
             + self.keys.bytes()
@@ -147,11 +153,7 @@ impl Points {
     pub fn iter(&self) -> impl Iterator<Item = (&[Val], Vec<(i64, i64)>)> {
         self.keys.ids().filter_map(|id| {
             let (key, series) = (self.keys.key(id)?, self.keys.get(id)?);
-            let points = series.times.iter().enumerate().map(|(at, time)| {
-                let summand = series.sum_before(at + 1) - series.sum_before(at);
-                (*time, i64::try_from(summand).unwrap_or(0))
-            });
-            Some((key, points.collect()))
+            Some((key, series.points()))
         })
     }
 
@@ -163,6 +165,82 @@ impl Points {
 }
 
 impl Series {
+    fn insert(&mut self, time: i64, summand: i64, summed: bool) {
+        match self {
+            Series::Empty => *self = Series::One { time, summand },
+            Series::One {
+                time: first,
+                summand: its,
+            } => {
+                let mut run = Box::<Run>::default();
+                run.insert(*first, summed.then_some(*its));
+                run.insert(time, summed.then_some(summand));
+                *self = Series::Many(run);
+            }
+            Series::Many(run) => run.insert(time, summed.then_some(summand)),
+        }
+    }
+
+    fn first(&self) -> Option<i64> {
+        match self {
+            Series::Empty => None,
+            Series::One { time, .. } => Some(*time),
+            Series::Many(run) => run.times.front().copied(),
+        }
+    }
+
+    fn times(&self) -> Vec<i64> {
+        self.points().into_iter().map(|(time, _)| time).collect()
+    }
+
+    /// The stamps with their summands, in order.
+    fn points(&self) -> Vec<(i64, i64)> {
+        match self {
+            Series::Empty => Vec::new(),
+            Series::One { time, summand } => vec![(*time, *summand)],
+            Series::Many(run) => {
+                let points = run.times.iter().enumerate().map(|(at, time)| {
+                    let summand = run.sum_before(at + 1) - run.sum_before(at);
+                    (*time, i64::try_from(summand).unwrap_or(0))
+                });
+                points.collect()
+            }
+        }
+    }
+
+    /// Drops what is stamped before `limit`; how many that were.
+    fn expire(&mut self, limit: i64) -> usize {
+        match self {
+            Series::One { time, .. } if *time < limit => {
+                *self = Series::Empty;
+                1
+            }
+            Series::Empty | Series::One { .. } => 0,
+            Series::Many(run) => run.expire(limit),
+        }
+    }
+}
+
+impl Run {
+    /// How many lie from `start` to `now`, and their sum.
+    fn value(&self, start: i64, now: i64) -> (i64, i128) {
+        // Past the last that is not later, and the first inside: at the ends as a rule.
+        let times = &self.times;
+        let end = match times.back() {
+            Some(last) if *last > now => times.partition_point(|time| *time <= now),
+            _ => times.len(),
+        };
+        let first = match times.front() {
+            Some(first) if *first < start => times.partition_point(|time| *time < start),
+            _ => 0,
+        };
+        if end <= first {
+            return (0, 0);
+        }
+        let count = i64::try_from(end - first).unwrap_or(i64::MAX);
+        (count, self.sum_before(end) - self.sum_before(first))
+    }
+
     fn insert(&mut self, time: i64, summand: Option<i64>) {
         let len = self.times.len();
         if len == self.times.capacity() {
