@@ -273,8 +273,7 @@ impl Builder<'_> {
         let asked = |name: &Name| matches!(name, Name::Param(_));
         if !nested
             && inner.names.iter().all(asked)
-            && let CellOp::Formerly(body) = &op
-            && let Some(by_log) = super::nested::nested(body, window, &self.network.cells)
+            && let Some(by_log) = super::nested::nested(&op, window, &self.network.cells)
         {
             op = by_log;
         }

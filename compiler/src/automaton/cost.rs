@@ -1,7 +1,7 @@
 //! What cells cost: what an event and a decision do beside a fixed number of lookups, and why.
 
 use super::build::{Leaf, Network};
-use super::formula::{BreakShape, CellDef, CellId, CellOp, How, Node, Term, Test, Then};
+use super::formula::{BreakShape, CellDef, CellId, CellOp, How, Node, Term, Test, Then, When};
 use super::row::{Cmp, Slot};
 use std::collections::BTreeSet;
 
@@ -22,9 +22,22 @@ const WEAKENED: &str = "each event that can end an anchor asks every anchor";
 
 const GONE_THROUGH: &str = "the events that have its values are gone through until one fits";
 
-/// Whether what fails at an event fails for so long that few are asked: a whole inner window goes by.
-fn skips(then: &Then) -> bool {
-    !then.negated && matches!(then.test, Test::Formerly(..))
+/// Whether few events are asked: what fails at one fails for a whole inner window.
+fn asks_few(when: &When) -> bool {
+    let skips = |then: &Then| match &then.test {
+        Test::Formerly(inner, _) => !then.negated && inner.then.is_empty(),
+        _ => false,
+    };
+    when.then.iter().all(skips)
+}
+
+/// Whether an operator is answered so.
+fn skips(test: &Test) -> bool {
+    match test {
+        Test::Now(when) | Test::Previous(when, _) | Test::Formerly(when, _) => asks_few(when),
+        Test::Since(anchor, breaks, _) => asks_few(anchor) && breaks.iter().all(asks_few),
+        Test::All(parts) => parts.iter().all(|then| skips(&then.test)),
+    }
 }
 
 /// The costs of all cells, for these leaves.
@@ -56,8 +69,8 @@ pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
             CellOp::Pair { .. } | CellOp::Nested { .. } => {}
         }
         if let Some(cost) = costs.get_mut(number) {
-            if let CellOp::Nested { then, .. } = &def.op
-                && !then.iter().all(skips)
+            if let CellOp::Nested { test, .. } = &def.op
+                && !skips(test)
             {
                 cost.lookup = Some(GONE_THROUGH);
             }

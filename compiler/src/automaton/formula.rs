@@ -100,10 +100,11 @@ pub(crate) enum CellOp {
         group: u64,
         events: BTreeSet<EventTypeId>,
     },
-    /// `formerly` over events, those of the first log, at which the past looked so. Asked by its whole key.
+    /// An operator whose parts are told apart by different values of the request: what happened is kept, and
+    /// looked through when the operator is asked. Asked by its whole key.
     Nested {
         logs: Vec<Log>,
-        then: Vec<Then>,
+        test: Test,
     },
 }
 
@@ -124,27 +125,35 @@ pub(crate) struct Log {
     pub keys: Vec<Slot>,
     /// Seconds for which they are kept.
     pub window: i64,
-    /// Whether what happened ends something earlier: it is kept by the clock then, not by its stamp, for it
-    /// outlives all that it can end.
-    pub ends: bool,
 }
 
-/// How the past has to have looked at an event.
+/// The events of a log, by its number, at which all of this was so.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct When {
+    /// Of this, among all of the operator.
+    pub number: usize,
+    pub log: usize,
+    pub then: Vec<Then>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Then {
     pub negated: bool,
     pub test: Test,
 }
 
-/// What is asked of logs, by their numbers.
+/// What can be so at an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Test {
-    /// It happened at the event itself.
-    Now(usize),
-    /// It had happened within so many seconds.
-    Formerly(usize, i64),
-    /// The first had happened within so many seconds, and none of the others since.
-    Since(usize, Vec<usize>, i64),
+    /// It is one of these.
+    Now(When),
+    /// One of these came no more than so many seconds before.
+    Formerly(When, i64),
+    /// One of the first came no more than so many seconds before, and none of the others since.
+    Since(When, Vec<When>, i64),
+    /// The event just before is one of these, and no more than so many seconds older.
+    Previous(When, i64),
+    All(Vec<Then>),
 }
 
 /// A cell that has a row of those joined, or has none.

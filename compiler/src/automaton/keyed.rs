@@ -5,6 +5,8 @@ use super::row::Row;
 use super::value::Val;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::hash::{BuildHasher, Hash};
 use std::mem::size_of;
 
@@ -36,6 +38,31 @@ impl<T> Keyed<Flat, T> {
     /// Values in a key.
     pub fn width(&self) -> usize {
         self.keys.width
+    }
+}
+
+impl<T: Default> Keyed<Flat, T> {
+    /// Makes the table anew, with other numbers; gives them in the order of what `first` says of the entries.
+    pub fn rebuilt(
+        &mut self,
+        first: impl Fn(&T) -> Option<i64>,
+    ) -> BinaryHeap<Reverse<(i64, u32)>> {
+        let ids: Vec<u32> = self.ids().collect();
+        let entries: Vec<(Vec<Val>, T)> = ids
+            .into_iter()
+            .filter_map(|id| {
+                let key = self.key(id)?.to_vec();
+                Some((key, std::mem::take(self.get_mut(id)?)))
+            })
+            .collect();
+        self.clear();
+        let mut order = BinaryHeap::with_capacity(entries.len());
+        for (key, entry) in entries {
+            let first = first(&entry);
+            let id = self.insert(&key, entry);
+            order.extend(first.map(|first| Reverse((first, id))));
+        }
+        order
     }
 }
 

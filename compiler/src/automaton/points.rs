@@ -108,22 +108,7 @@ impl Points {
             }
         }
         if self.keys.is_sparse() {
-            let keys = &mut self.keys;
-            let ids: Vec<u32> = keys.ids().collect();
-            let kept = ids.into_iter().filter_map(|id| {
-                let key = keys.key(id)?.to_vec();
-                Some((key, std::mem::take(keys.get_mut(id)?)))
-            });
-            let kept: Vec<(Vec<Val>, Series)> = kept.collect();
-            self.keys.clear();
-            self.deadlines = BinaryHeap::new();
-            for (key, series) in kept {
-                let first = series.first();
-                let id = self.keys.insert(&key, series);
-                if let Some(first) = first {
-                    self.deadlines.push(Reverse((first, id)));
-                }
-            }
+            self.deadlines = self.keys.rebuilt(Series::first);
         }
     }
 

@@ -7,7 +7,7 @@ use super::breaks::{Ended, SavedEnded};
 use super::cell::{Breaks, CellState, Held};
 use super::formula::{BreakShape, CellDef, CellOp};
 use super::join::SavedPair;
-use super::nested::SavedLog;
+use super::nested::SavedNested;
 use super::row::{Arith, Cmp, Open, Residual, Row, Slot, Sym, Total};
 use super::store::At;
 use super::table::closed_names;
@@ -69,7 +69,7 @@ pub(crate) enum SavedState {
     Since(SavedTable, SavedBreaks),
     Window(Vec<(SavedKey, SavedCount)>),
     Pair(Vec<SavedPair>),
-    Nested((Option<i64>, Vec<SavedLog>)),
+    Nested(SavedNested),
 }
 
 impl CellState {

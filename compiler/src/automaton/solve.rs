@@ -303,11 +303,11 @@ impl Moment<'_> {
             }
             CellState::Window(_) => false,
             CellState::Nested(nested) => {
-                let CellOp::Nested { logs, then } = &def.op else {
+                let CellOp::Nested { logs, test } = &def.op else {
                     return false;
                 };
                 let known = |slot: Slot| row.known(cell.outer(slot)?);
-                nested.find((logs, then), self, cell.window, &known, |_| true) && emit(row)
+                nested.holds((logs, test), self, &known) && emit(row)
             }
             CellState::Pair(joint) => {
                 let CellOp::Pair { left, others, .. } = &def.op else {

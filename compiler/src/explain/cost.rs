@@ -131,10 +131,12 @@ fn state(cell: &CellOutline) -> String {
                 [] => String::new(),
                 keys => format!(", by {}", named(keys)),
             };
-            format!(
-                "one time for each event that it names in {}{by}",
-                words::last(cell.kept)
-            )
+            let which = match cell.every {
+                true => "",
+                false => " that it names",
+            };
+            let last = words::last(cell.kept);
+            format!("one time for each event{which} in {last}{by}")
         }
         CellKind::Relation => {
             let rows = match cell.keys.as_slice() {

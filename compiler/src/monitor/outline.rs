@@ -3,7 +3,7 @@
 use super::policy::{CellKind, Policy, asked};
 use crate::automaton::build::Path;
 use crate::automaton::formula::{
-    Break, BreakShape, CellDef, CellId, CellOp, How, Matcher, Node, Pattern, Term,
+    Break, BreakShape, CellDef, CellId, CellOp, How, Matcher, Node, Pattern, Term, Test, Triggers,
 };
 use crate::automaton::row::Slot;
 use crate::automaton::value::{Stored, Val};
@@ -57,6 +57,8 @@ pub struct CellOutline {
     pub window: i64,
     /// The seconds for which something is kept: those, and what is looked back from there.
     pub kept: i64,
+    /// Whether the time of every event is kept, whatever it is.
+    pub every: bool,
     /// By what rows are told apart.
     pub keys: Vec<Key>,
     /// Of an aggregate: what is counted or summed, for each key.
@@ -137,7 +139,14 @@ impl Reader<'_> {
             CellOp::Previous(body) => (Operator::Previous, vec![body]),
             CellOp::Since { left, right, .. } => (Operator::Since, vec![left, right]),
             CellOp::Pair { .. } => (Operator::Both, def.nodes()),
-            CellOp::Nested { .. } => (Operator::Formerly, def.nodes()),
+            CellOp::Nested { test, .. } => {
+                let operator = match test {
+                    Test::Since(..) => Operator::Since,
+                    Test::Previous(..) => Operator::Previous,
+                    Test::Formerly(..) | Test::Now(_) | Test::All(_) => Operator::Formerly,
+                };
+                (operator, def.nodes())
+            }
             CellOp::Window { body, sum, .. } => match sum {
                 None => (Operator::Count, vec![body]),
                 Some(_) => (Operator::Sum, vec![body]),
@@ -176,6 +185,7 @@ impl Reader<'_> {
             .map(|slot| self.key(*slot, binding))
             .collect();
         let mut kept = def.window;
+        let mut every = false;
         if let CellOp::Nested { logs, .. } = &def.op {
             let all = logs.iter().flat_map(|log| {
                 let slots = log.keys.iter();
@@ -184,10 +194,12 @@ impl Reader<'_> {
             keys = all.collect();
             keys.sort();
             keys.dedup();
+            every = logs.iter().any(|log| log.node.triggers() == Triggers::All);
             kept = logs.iter().map(|log| log.window).max().unwrap_or(kept);
         }
         CellOutline {
             kept,
+            every,
             operator,
             kind: self.policy.kind(number),
             window: def.window,

@@ -236,13 +236,10 @@ impl Monitor {
             }
             CellState::Pair(_) => {}
             CellState::Nested(nested) => {
-                if let CellOp::Nested { logs, then } = &def.op {
+                if let CellOp::Nested { logs, test } = &def.op {
                     let known = |slot: u16| row.known(site.cell.outer(slot)?);
-                    let window = site.cell.window;
-                    nested.find((logs, then), &moment, window, &known, |at| {
-                        witness.times.push(at.time);
-                        witness.times.len() >= LISTED
-                    });
+                    witness.times = nested.witnesses((logs, test), &moment, &known);
+                    witness.times.truncate(LISTED);
                     witness.times.reverse();
                 }
             }

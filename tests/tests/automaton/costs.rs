@@ -42,6 +42,16 @@ fn most_cells_cost_a_lookup() {
             "formerly within 20s (B{} && (!Q{ input.crate: \"c\" } since within 20s M{}))",
             vec![of(CellKind::Anchor), of(CellKind::Relation)],
         ),
+        // What holds at every event is looked up where it last began or ended.
+        (
+            "formerly within 20s (formerly within 9s Q{ input.crate: context.input.crate })",
+            vec![of(CellKind::Nested)],
+        ),
+        // An end that needs what another value did, and three deep.
+        (
+            "!(M{ callerPrincipal: principal } && formerly within 9s Q{ input.crate: context.input.crate }) since within 20s B{}",
+            vec![of(CellKind::Nested)],
+        ),
         // Each of two keys is looked up by itself.
         (
             "formerly within 20s (M{ callerPrincipal: principal } && formerly within 20s Q{ input.crate: context.input.crate })",
@@ -139,6 +149,13 @@ fn what_costs_more_says_why() {
     );
     assert_eq!(
         why("(!(B{} since within 2s Q{})) since within 20s M{ input.crate: context.input.crate }"),
+        ["the events that have its values are gone through until one fits"]
+    );
+    // With a variable of the leaf around it, it cannot be kept by what happened.
+    assert_eq!(
+        why(
+            "exists (c: String). (formerly within 9s Q{ input.crate: c } && ((!(B{} since within 2s Q{ input.crate: c })) since within 20s M{ input.crate: c }))"
+        ),
         ["each event that can end an anchor asks every anchor"]
     );
     assert_eq!(
