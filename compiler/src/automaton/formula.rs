@@ -153,6 +153,8 @@ pub(crate) enum Test {
     Since(When, Vec<When>, i64),
     /// The event just before is one of these, and no more than so many seconds older.
     Previous(When, i64),
+    /// The number of these that came no more than so many seconds before compares so with this.
+    Count(When, i64, Cmp, i64),
     All(Vec<Then>),
 }
 

@@ -237,21 +237,55 @@ impl<'c> Writer<'c> {
         format!("Yard::Action::{action:?}::{kind}{{{pattern}}}")
     }
 
-    /// An event and what the past looked like then, each asked by values of its own.
+    /// What the past looked like, each part asked by values of its own.
     fn nested(&mut self) -> String {
-        let mut parts = vec![self.asking()];
-        for _ in 0..1 + self.pick(2) {
-            let (window, one, other) = (self.window(), self.asking(), self.asking());
-            parts.push(match self.pick(7) {
-                0 | 1 => format!("formerly {window} {one}"),
-                2 | 3 => format!("!formerly {window} {one}"),
-                4 => format!("(!{other} since {window} {one})"),
-                5 => format!("!(!{other} since {window} {one})"),
-                _ => format!("!{one}"),
-            });
-        }
         self.wrote.insert("nested");
-        format!("formerly {} ({})", self.window(), parts.join(" && "))
+        let window = self.window();
+        let depth = 1 + self.pick(3);
+        match self.pick(6) {
+            0..=2 => format!("formerly {window} ({})", self.parts(depth)),
+            3 => format!("previous {window} ({})", self.parts(depth)),
+            _ => {
+                let (left, right) = (self.parts(depth), self.parts(depth - 1));
+                format!("({left}) since {window} ({right})")
+            }
+        }
+    }
+
+    fn parts(&mut self, depth: usize) -> String {
+        let mut parts = Vec::new();
+        if self.pick(4) > 0 {
+            parts.push(self.asking());
+        }
+        for _ in 0..=self.pick(2) {
+            parts.push(self.apart(depth));
+        }
+        parts.join(" && ")
+    }
+
+    fn apart(&mut self, depth: usize) -> String {
+        let window = self.window();
+        let negated = self.of(&["", "!"]);
+        if depth == 0 {
+            return format!("{negated}{}", self.asking());
+        }
+        let inner = match self.pick(6) {
+            0 | 1 => format!("formerly {window} ({})", self.parts(depth - 1)),
+            2 => format!("previous {window} ({})", self.parts(depth - 1)),
+            3 => {
+                let left = self.apart(depth - 1);
+                format!("({left}) since {window} ({})", self.parts(depth - 1))
+            }
+            4 => {
+                let (op, n) = (self.of(&[">=", "<=", "==", "<"]), self.pick(4));
+                let counted = self.asking();
+                format!(
+                    "(count for (t: Timepoint). where formerly {window} ({counted} && tp(t))) {op} {n}"
+                )
+            }
+            _ => self.parts(depth - 1),
+        };
+        format!("{negated}({inner})")
     }
 
     /// A `since` whose left side looks back itself.

@@ -5,7 +5,9 @@
 //! event of its keys once at most.
 
 use super::super::formula::{Test, Then, When};
+use super::super::row::Cmp;
 use super::super::store::{At, in_window};
+use super::super::value::Val;
 use super::Late;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -124,6 +126,16 @@ impl<'n> Asked<'n> {
         None
     }
 
+    /// The first of these behind a position, where it is known without asking.
+    fn first(&self, when: &When, pos: i64) -> Option<i64> {
+        if !when.then.is_empty() {
+            return None;
+        }
+        let log = self.log(when)?;
+        let behind = log.partition_point(|at| at.pos <= pos);
+        Some(log.get(behind)?.pos)
+    }
+
     fn all(&mut self, parts: &[Then], at: At) -> Answer {
         let mut all = Same::ALWAYS;
         for part in parts {
@@ -156,7 +168,10 @@ impl<'n> Asked<'n> {
                 };
                 let ended = breaks.iter().filter_map(|when| self.last(when, at.pos));
                 match ended.map(|at| at.pos).max() {
-                    Some(ended) if ended > last.pos => (false, Same::from(ended)),
+                    Some(ended) if ended > last.pos => {
+                        let first = breaks.iter().filter_map(|when| self.first(when, last.pos));
+                        (false, Same::from(first.min().unwrap_or(ended).min(ended)))
+                    }
                     _ if in_window(last.time, at.time, *window) => (true, Same::from(last.pos)),
                     _ => (false, Same::after(last, *window)),
                 }
@@ -172,8 +187,24 @@ impl<'n> Asked<'n> {
                     Some(last) => (false, Same::from(last.pos.saturating_add(2))),
                 }
             }
+            Test::Count(when, window, op, n) => self.count((when, *window), (*op, *n), at),
             Test::All(parts) => self.all(parts, at),
         }
+    }
+
+    fn count(&self, (when, window): (&When, i64), (op, n): (Cmp, i64), at: At) -> Answer {
+        let none = VecDeque::new();
+        let log = self.log(when).unwrap_or(&none);
+        let end = log.partition_point(|other| other.pos <= at.pos);
+        let start = at.time.saturating_sub(window);
+        let start = log.partition_point(|other| other.time < start).min(end);
+        let count = i64::try_from(end - start).unwrap_or(i64::MAX);
+        // Until the last of these has not come yet, or one more is inside the window.
+        let newest = end.checked_sub(1).and_then(|last| log.get(last));
+        let older = start.checked_sub(1).and_then(|last| log.get(last));
+        let came = newest.map_or(Same::ALWAYS, |newest| Same::from(newest.pos));
+        let left = older.map_or(Same::ALWAYS, |older| Same::after(*older, window));
+        (op.holds(Val::Int(count), Val::Int(n)), came.and(left))
     }
 
     /// The same in whatever order stamps are: each list of events is made whole.
@@ -221,6 +252,16 @@ impl<'n> Asked<'n> {
                 };
                 events.retain(|at| holds(at) != negated);
             }
+            Test::Count(when, window, op, n) => {
+                let these = self.list(when);
+                let holds = |at: &At| {
+                    let before = these.iter().take_while(|other| other.pos <= at.pos);
+                    let inside = before.filter(|other| in_window(other.time, at.time, *window));
+                    let count = i64::try_from(inside.count()).unwrap_or(i64::MAX);
+                    op.holds(Val::Int(count), Val::Int(*n))
+                };
+                events.retain(|at| holds(at) != negated);
+            }
             Test::All(parts) => {
                 let mut these = events.clone();
                 for part in parts {
@@ -260,7 +301,9 @@ impl<'n> Asked<'n> {
                 ended = breaks.max().unwrap_or(ended);
                 (anchor, *window)
             }
-            Test::Now(_) | Test::Previous(..) | Test::All(_) => return Vec::new(),
+            Test::Now(_) | Test::Previous(..) | Test::Count(..) | Test::All(_) => {
+                return Vec::new();
+            }
         };
         let list = self.list(when);
         let live = |at: &&At| at.pos >= ended && in_window(at.time, now.time, window);

@@ -1,8 +1,11 @@
 //! Which operators are kept by what happened, and how they are asked.
 
-use super::super::formula::{BreakShape, CellDef, CellOp, Log, Node, Pattern, Test, Then, Use, When};
+use super::super::formula::{
+    BreakShape, CellDef, CellOp, Log, Node, Pattern, Term, Test, Then, Use, When,
+};
 use super::super::open::plain_rows;
-use super::super::row::Slot;
+use super::super::row::{Cmp, Slot, Sym, Total};
+use super::super::value::Val;
 use std::collections::BTreeSet;
 
 /// The operation that takes the place of one asked by a leaf, where that one would hold a row for each way in
@@ -95,7 +98,7 @@ impl Plan<'_> {
         };
         match test {
             Test::Now(when) => of(when),
-            Test::Formerly(when, _) | Test::Previous(when, _) => {
+            Test::Formerly(when, _) | Test::Previous(when, _) | Test::Count(when, ..) => {
                 of(when);
                 *looks_back = true;
             }
@@ -170,8 +173,50 @@ impl Plan<'_> {
             }
             Node::Not(_) => Some(Test::All(vec![self.then(node, names, kept)?])),
             Node::Cell(cell) => self.cell(cell, names, kept),
+            Node::Compare(op, total, Term::Known(Sym::Val(Val::Int(n)))) => {
+                self.count(total, *op, *n, names, kept)
+            }
+            Node::Compare(op, Term::Known(Sym::Val(Val::Int(n))), total) => {
+                self.count(total, op.turned(), *n, names, kept)
+            }
             _ => None,
         }
+    }
+
+    /// A comparison of the number of events in a window, each a time point.
+    fn count(
+        &mut self,
+        total: &Term,
+        op: Cmp,
+        n: i64,
+        names: &Names<'_>,
+        kept: i64,
+    ) -> Option<Test> {
+        let Term::Total {
+            op: Total::Count,
+            vars,
+            body,
+        } = total
+        else {
+            return None;
+        };
+        let ([var], Node::Cell(cell)) = (vars.as_slice(), body.as_ref()) else {
+            return None;
+        };
+        let CellOp::Formerly(Node::And(parts)) = &self.cells.get(cell.cell)?.op else {
+            return None;
+        };
+        let is_point = |part: &&Node| match part {
+            Node::Tp(slot) => cell.outer(*slot) == Some(*var),
+            _ => false,
+        };
+        let (points, named): (Vec<&Node>, Vec<&Node>) = parts.iter().partition(is_point);
+        let named: Vec<Node> = named.into_iter().cloned().collect();
+        let kept = kept.saturating_add(cell.window);
+        let when = self.when(&named, &Names::Inner(names, cell), kept)?;
+        // How many there are is known without asking each.
+        let counts = when.then.is_empty() && !self.keys(&when).contains(var);
+        (points.len() == 1 && counts).then_some(Test::Count(when, cell.window, op, n))
     }
 
     fn then(&mut self, node: &Node, names: &Names<'_>, kept: i64) -> Option<Then> {
