@@ -4,6 +4,7 @@
 mod automaton {
     pub mod causes;
     pub mod cedar;
+    pub mod census;
     pub mod costs;
     pub mod equivalence;
     pub mod examples;

@@ -269,10 +269,8 @@ impl Builder<'_> {
             let network = &*self.network;
             *breaks = break_shape(left, right, !nested, &network.cells, &network.open);
         }
-        // All that it asks for is in the request.
-        let asked = |name: &Name| matches!(name, Name::Param(_));
         if !nested
-            && inner.names.iter().all(asked)
+            && inner.asks_only_the_request()
             && let Some(by_log) = super::nested::nested(&op, window, &self.network.cells)
         {
             op = by_log;
@@ -609,5 +607,11 @@ fn words(path: &[ast::Ident]) -> Path {
 impl Frame {
     fn is_leaf(&self) -> bool {
         !self.nested
+    }
+
+    /// Whether every value that comes from outside is of the request.
+    fn asks_only_the_request(&self) -> bool {
+        let mut names = (0..).zip(&self.names);
+        names.all(|(slot, name)| matches!(name, Name::Param(_)) || self.local.contains(&slot))
     }
 }

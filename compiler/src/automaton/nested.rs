@@ -13,6 +13,8 @@
 
 mod ask;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 pub(super) use plan::nested;
 

@@ -143,7 +143,9 @@ impl Reader<'_> {
                 let operator = match test {
                     Test::Since(..) => Operator::Since,
                     Test::Previous(..) => Operator::Previous,
-                    Test::Formerly(..) | Test::Now(_) | Test::Count(..) | Test::All(_) => Operator::Formerly,
+                    Test::Formerly(..) | Test::Now(_) | Test::Count(..) | Test::All(_) => {
+                        Operator::Formerly
+                    }
                 };
                 (operator, def.nodes())
             }

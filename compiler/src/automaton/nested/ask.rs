@@ -231,15 +231,16 @@ impl<'n> Asked<'n> {
             }
             Test::Since(anchor, breaks, window) => {
                 let anchors = self.list(anchor);
-                let ended: BTreeSet<i64> =
-                    breaks.iter().flat_map(|when| self.positions(when)).collect();
+                let ended: BTreeSet<i64> = breaks
+                    .iter()
+                    .flat_map(|when| self.positions(when))
+                    .collect();
                 let holds = |at: &At| {
                     let ended = ended.range(..=at.pos).next_back();
                     let ended = ended.copied().unwrap_or(i64::MIN);
                     let mut before = anchors.iter().take_while(|other| other.pos <= at.pos);
-                    before.any(|other| {
-                        other.pos >= ended && in_window(other.time, at.time, *window)
-                    })
+                    before
+                        .any(|other| other.pos >= ended && in_window(other.time, at.time, *window))
                 };
                 events.retain(|at| holds(at) != negated);
             }
