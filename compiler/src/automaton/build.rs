@@ -271,7 +271,8 @@ impl Builder<'_> {
         }
         if !nested
             && inner.asks_only_the_request()
-            && let Some(by_log) = super::nested::nested(&op, window, &self.network.cells)
+            && let Some(by_log) =
+                super::nested::nested(&op, window, inner.names.len(), &self.network.cells)
         {
             op = by_log;
         }

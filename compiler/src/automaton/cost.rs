@@ -35,7 +35,11 @@ fn asks_few(when: &When) -> bool {
 fn skips(test: &Test) -> bool {
     match test {
         Test::Now(when) | Test::Previous(when, _) | Test::Formerly(when, _) => asks_few(when),
-        Test::Count(..) => true,
+        Test::Number(number) => {
+            let listed = number.sum.is_some() || number.distinct.is_some();
+            !listed && number.when.then.is_empty()
+        }
+        Test::Compare(..) => true,
         Test::Since(anchor, breaks, _) => asks_few(anchor) && breaks.iter().all(asks_few),
         Test::All(parts) => parts.iter().all(|then| skips(&then.test)),
     }

@@ -123,6 +123,8 @@ pub(crate) enum BreakShape {
 pub(crate) struct Log {
     pub node: Node,
     pub keys: Vec<Slot>,
+    /// What is kept of each event beside its time.
+    pub vals: Vec<Slot>,
     /// Seconds for which they are kept.
     pub window: i64,
 }
@@ -153,9 +155,32 @@ pub(crate) enum Test {
     Since(When, Vec<When>, i64),
     /// The event just before is one of these, and no more than so many seconds older.
     Previous(When, i64),
-    /// The number of these that came no more than so many seconds before compares so with this.
-    Count(When, i64, Cmp, i64),
+    Number(Box<Number>),
+    Compare(Cmp, Side, Side),
     All(Vec<Then>),
+}
+
+/// How many of these came no more than so many seconds before, or the sum of what they say, against something.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Number {
+    pub when: When,
+    pub window: i64,
+    /// Which of the values kept of each event is summed.
+    pub sum: Option<usize>,
+    /// By which of them equal ones are one; nothing, where each event is one.
+    pub distinct: Option<Vec<usize>>,
+    pub op: Cmp,
+    pub than: Side,
+}
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Side {
+    Val(Val),
+    /// What the request has there.
+    Asked(Slot),
+    /// One of the values kept of the event at hand.
+    Own(usize),
 }
 
 /// A cell that has a row of those joined, or has none.
@@ -418,6 +443,17 @@ impl Use {
 }
 
 impl CellDef {
+    /// The seconds after which it holds nothing any more.
+    pub fn reach(&self) -> i64 {
+        match &self.op {
+            CellOp::Nested { logs, .. } => {
+                let windows = logs.iter().map(|log| log.window);
+                windows.fold(self.window, i64::max)
+            }
+            _ => self.window,
+        }
+    }
+
     pub fn triggers(&self) -> Triggers {
         match &self.op {
             CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {

@@ -26,6 +26,7 @@ use super::solve::Moment;
 use super::store::At;
 use super::value::Val;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::mem::size_of;
@@ -47,10 +48,18 @@ struct Late {
 /// When something happened, for each key in order of arrival.
 #[derive(Clone, Debug)]
 struct Happened {
-    keys: Keyed<Flat, VecDeque<At>>,
+    keys: Keyed<Flat, Events>,
     held: usize,
     /// When each key has something to drop: one entry a key.
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
+}
+
+/// The events of one key.
+#[derive(Clone, Debug, Default)]
+struct Events {
+    at: VecDeque<At>,
+    /// What is kept of each, one behind the other. Few logs keep anything.
+    vals: Option<Box<VecDeque<Val>>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,7 +68,8 @@ pub(crate) struct SavedNested {
     logs: Vec<SavedLog>,
 }
 
-type SavedLog = Vec<(Vec<Val>, Vec<At>)>;
+/// By key the points, and what is kept of all.
+type SavedLog = Vec<(Vec<Val>, Vec<At>, Vec<Val>)>;
 
 impl Nested {
     pub fn new(logs: &[Log]) -> Nested {
@@ -77,9 +87,11 @@ impl Nested {
         };
         let mut any = false;
         for (happened, log) in self.logs.iter_mut().zip(logs) {
-            moment.keys(&log.node, width, &log.keys, |key| {
+            let columns: SmallVec<[Slot; 8]> = log.keys.iter().chain(&log.vals).copied().collect();
+            moment.keys(&log.node, width, &columns, |found| {
                 any = true;
-                happened.insert(&key, at);
+                let (key, vals) = found.split_at_checked(log.keys.len()).unwrap_or_default();
+                happened.insert(key, vals, at);
             });
         }
         if any && moment.late {
@@ -112,13 +124,13 @@ impl Nested {
         self.asked(logs, known).witnesses(test, moment.at)
     }
 
-    fn asked(&self, logs: &[Log], known: &dyn Fn(Slot) -> Option<Val>) -> ask::Asked<'_> {
+    fn asked<'n>(&'n self, logs: &[Log], known: &'n dyn Fn(Slot) -> Option<Val>) -> ask::Asked<'n> {
         let found = self.logs.iter().zip(logs).map(|(happened, log)| {
             // What the request does not have has never happened.
             let key: Option<Key> = log.keys.iter().map(|slot| known(*slot)).collect();
             happened.keys.get(happened.keys.find(&key?)?)
         });
-        ask::Asked::new(found.collect(), &self.late)
+        ask::Asked::new(found.collect(), &self.late, known)
     }
 
     pub fn expire(&mut self, floor: i64, logs: &[Log]) {
@@ -157,8 +169,13 @@ impl Nested {
 
     pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
         for happened in &self.logs {
-            for key in happened.keys.ids().filter_map(|id| happened.keys.key(id)) {
-                key.iter().for_each(|val| seen(*val));
+            let keys = &happened.keys;
+            for (key, events) in keys
+                .ids()
+                .filter_map(|id| Some((keys.key(id)?, keys.get(id)?)))
+            {
+                let kept = events.vals.iter().flat_map(|vals| vals.iter());
+                key.iter().chain(kept).for_each(|val| seen(*val));
             }
         }
     }
@@ -167,8 +184,10 @@ impl Nested {
         let logs = self.logs.iter().map(|happened| {
             let ids = happened.keys.ids();
             let keys = ids.filter_map(|id| {
-                let times = happened.keys.get(id)?.iter().copied();
-                Some((happened.keys.key(id)?.to_vec(), times.collect()))
+                let events = happened.keys.get(id)?;
+                let times = events.at.iter().copied().collect();
+                let vals = events.vals.iter().flat_map(|vals| vals.iter().copied());
+                Some((happened.keys.key(id)?.to_vec(), times, vals.collect()))
             });
             keys.collect()
         });
@@ -179,18 +198,20 @@ impl Nested {
     }
 
     /// Takes over what was saved. Nothing, where it does not fit.
-    pub fn restore(&mut self, saved: SavedNested) -> Option<()> {
+    pub fn restore(&mut self, saved: SavedNested, logs: &[Log]) -> Option<()> {
         if saved.logs.len() != self.logs.len() {
             return None;
         }
         self.late = saved.late;
-        for (happened, saved) in self.logs.iter_mut().zip(saved.logs) {
-            for (key, times) in saved {
-                if key.len() != happened.keys.width() {
+        for ((happened, log), saved) in self.logs.iter_mut().zip(logs).zip(saved.logs) {
+            let kept = log.vals.len();
+            for (key, times, vals) in saved {
+                if key.len() != log.keys.len() || vals.len() != times.len() * kept {
                     return None;
                 }
+                let mut vals = vals.chunks(kept.max(1));
                 for at in times {
-                    happened.insert(&key, at);
+                    happened.insert(&key, vals.next().unwrap_or(&[]), at);
                 }
             }
         }
@@ -207,20 +228,23 @@ impl Happened {
         }
     }
 
-    fn insert(&mut self, key: &[Val], at: At) {
+    fn insert(&mut self, key: &[Val], vals: &[Val], at: At) {
         let id = match self.keys.find(key) {
             Some(id) => id,
             None => {
-                let id = self.keys.insert(key, VecDeque::new());
+                let id = self.keys.insert(key, Events::default());
                 self.deadlines.push(Reverse((at.time, id)));
                 id
             }
         };
-        if let Some(times) = self.keys.get_mut(id) {
-            if times.len() == times.capacity() {
-                times.reserve_exact((times.len() / 4).max(2));
+        if let Some(events) = self.keys.get_mut(id) {
+            grow(&mut events.at, 1);
+            events.at.push_back(at);
+            if !vals.is_empty() {
+                let kept = events.vals.get_or_insert_default();
+                grow(kept, vals.len());
+                kept.extend(vals);
             }
-            times.push_back(at);
             self.held += 1;
         }
     }
@@ -230,17 +254,11 @@ impl Happened {
             && time < limit
         {
             self.deadlines.pop();
-            let Some(times) = self.keys.get_mut(id) else {
+            let Some(events) = self.keys.get_mut(id) else {
                 continue;
             };
-            while times.front().is_some_and(|at| at.time < limit) {
-                times.pop_front();
-                self.held = self.held.saturating_sub(1);
-            }
-            if times.capacity() > 64 && times.len() * 4 < times.capacity() {
-                times.shrink_to(times.len() * 2);
-            }
-            match times.front() {
+            self.held = self.held.saturating_sub(events.expire(limit));
+            match events.at.front() {
                 Some(next) => self.deadlines.push(Reverse((next.time, id))),
                 None => {
                     self.keys.remove(id);
@@ -248,16 +266,61 @@ impl Happened {
             }
         }
         if self.keys.is_sparse() {
-            let first = |times: &VecDeque<At>| times.front().map(|at| at.time);
+            let first = |events: &Events| events.at.front().map(|at| at.time);
             self.deadlines = self.keys.rebuilt(first);
         }
     }
 
     fn bytes(&self) -> usize {
-        let times = self.keys.ids().filter_map(|id| self.keys.get(id));
-        let times = times.map(|times| times.capacity() * size_of::<At>());
-        times.sum::<usize>()
+        let events = self.keys.ids().filter_map(|id| self.keys.get(id));
+        events.map(Events::bytes).sum::<usize>()
             + self.keys.bytes()
             + self.deadlines.capacity() * size_of::<Reverse<(i64, u32)>>()
+    }
+}
+
+impl Events {
+    /// How many values are kept of each event.
+    fn kept(&self) -> usize {
+        let vals = self.vals.as_ref().map_or(0, |vals| vals.len());
+        vals.checked_div(self.at.len()).unwrap_or(0)
+    }
+
+    fn val(&self, event: usize, column: usize) -> Option<Val> {
+        let kept = self.kept();
+        let vals = self.vals.as_ref().filter(|_| column < kept)?;
+        vals.get(event * kept + column).copied()
+    }
+
+    /// Drops what is stamped earlier; how many.
+    fn expire(&mut self, limit: i64) -> usize {
+        let kept = self.kept();
+        let gone = self.at.iter().take_while(|at| at.time < limit).count();
+        self.at.drain(..gone);
+        give_back(&mut self.at);
+        if let Some(vals) = &mut self.vals {
+            vals.drain(..gone * kept);
+            give_back(vals);
+        }
+        gone
+    }
+
+    fn bytes(&self) -> usize {
+        let vals = self.vals.iter();
+        let vals = vals.map(|vals| size_of::<VecDeque<Val>>() + vals.capacity() * size_of::<Val>());
+        self.at.capacity() * size_of::<At>() + vals.sum::<usize>()
+    }
+}
+
+/// Makes room by a quarter at a time.
+fn grow<T>(items: &mut VecDeque<T>, by: usize) {
+    if items.len() + by > items.capacity() {
+        items.reserve_exact((items.len() / 4).max(2 * by));
+    }
+}
+
+fn give_back<T>(items: &mut VecDeque<T>) {
+    if items.capacity() > 64 && items.len() * 4 < items.capacity() {
+        items.shrink_to(items.len() * 2);
     }
 }

@@ -134,7 +134,10 @@ impl CellState {
                 }
             }
             (CellState::Window(counts), SavedState::Window(saved)) => counts.restore(saved),
-            (CellState::Nested(nested), SavedState::Nested(saved)) => nested.restore(saved),
+            (CellState::Nested(nested), SavedState::Nested(saved)) => match &def.op {
+                CellOp::Nested { logs, .. } => nested.restore(saved, logs),
+                _ => None,
+            },
             (CellState::Pair(joint), SavedState::Pair(saved)) => {
                 joint.restore(saved, def.columns.len())
             }

@@ -143,9 +143,11 @@ impl Reader<'_> {
                 let operator = match test {
                     Test::Since(..) => Operator::Since,
                     Test::Previous(..) => Operator::Previous,
-                    Test::Formerly(..) | Test::Now(_) | Test::Count(..) | Test::All(_) => {
-                        Operator::Formerly
-                    }
+                    Test::Formerly(..)
+                    | Test::Now(_)
+                    | Test::Number(_)
+                    | Test::Compare(..)
+                    | Test::All(_) => Operator::Formerly,
                 };
                 (operator, def.nodes())
             }
@@ -197,7 +199,7 @@ impl Reader<'_> {
             keys.sort();
             keys.dedup();
             every = logs.iter().any(|log| log.node.triggers() == Triggers::All);
-            kept = logs.iter().map(|log| log.window).max().unwrap_or(kept);
+            kept = def.reach();
         }
         CellOutline {
             kept,

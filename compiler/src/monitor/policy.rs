@@ -7,7 +7,7 @@ use super::trigger::{self, EventPlan};
 use crate::automaton::build::{Leaf, Network};
 use crate::automaton::cost::costs;
 use crate::automaton::family::{self, each_use};
-use crate::automaton::formula::{BreakShape, CellId, CellOp, EventTypeId, Node, Term};
+use crate::automaton::formula::{BreakShape, CellDef, CellId, CellOp, EventTypeId, Node, Term};
 use crate::automaton::row::Slot;
 use crate::eval::program::{Builder, Constant, Program, Test, TestId};
 use crate::eval::{Asked, Guard, compile};
@@ -164,12 +164,7 @@ impl Policy {
             plan.kinds.push((id.kind.clone(), number));
         }
         let (events, cells_of_others) = trigger::plans(&network);
-        let longest_window = network
-            .cells
-            .iter()
-            .map(|def| def.window)
-            .max()
-            .unwrap_or(0);
+        let longest_window = network.cells.iter().map(CellDef::reach).max().unwrap_or(0);
         Policy {
             service: service.clone(),
             network,

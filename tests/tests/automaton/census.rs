@@ -23,9 +23,15 @@ fn event(time: i64, card: usize, rng: &mut Rng) -> Event {
     let clerk = EntityUid::new("Yard::Clerk", &format!("u{}", rng.next(card)));
     let input = |rng: &mut Rng| {
         let mut fields = Record::new();
-        fields.insert("crate".into(), Value::String(format!("c{}", rng.next(card)).into()));
+        fields.insert(
+            "crate".into(),
+            Value::String(format!("c{}", rng.next(card)).into()),
+        );
         fields.insert("kg".into(), Value::Int(rng.next(card) as i64));
-        fields.insert("tare".into(), Value::Decimal(format!("{}.0", rng.next(card)).into()));
+        fields.insert(
+            "tare".into(),
+            Value::Decimal(format!("{}.0", rng.next(card)).into()),
+        );
         fields
     };
     let mut logged = Record::new();
@@ -58,7 +64,9 @@ fn run(policy: &Arc<Policy>, n: usize) -> (usize, f64) {
     let begun = Instant::now();
     for at in 0..n {
         monitor.step(&event(at as i64, n / 8, &mut rng)).unwrap();
-        if begun.elapsed().as_secs() > 5 { return (usize::MAX / 2, 9e9); }
+        if begun.elapsed().as_secs() > 5 {
+            return (usize::MAX / 2, 9e9);
+        }
     }
     worst = worst.max(monitor.size().bytes - base);
     (worst, begun.elapsed().as_secs_f64())
@@ -68,7 +76,10 @@ fn run(policy: &Arc<Policy>, n: usize) -> (usize, f64) {
 #[ignore]
 fn census() {
     let services = services();
-    let mut rng = Rng(std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(12345678901));
+    let mut rng = Rng(std::env::var("SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(12345678901));
     let (mut all, mut over) = (0, 0);
     let begun = Instant::now();
     while begun.elapsed().as_secs() < 240 {
@@ -77,9 +88,15 @@ fn census() {
         for n in (1..=20).rev() {
             leaf = leaf.replace(&format!("within {n}s"), "within 9999s");
         }
-        if leaf.len() > 420 { continue; }
-        let text = format!("permit(principal, action in Yard::Action::\"Any\", resource) when temporal {{ {leaf} }};");
-        let Ok(rules) = try_rules(&text, &services[0]) else { continue };
+        if leaf.len() > 420 {
+            continue;
+        }
+        let text = format!(
+            "permit(principal, action in Yard::Action::\"Any\", resource) when temporal {{ {leaf} }};"
+        );
+        let Ok(rules) = try_rules(&text, &services[0]) else {
+            continue;
+        };
         let policy = Arc::new(Policy::new(&rules, &services[0]));
         all += 1;
         let (few, _) = run(&policy, 80);

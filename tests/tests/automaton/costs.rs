@@ -156,7 +156,10 @@ fn what_costs_more_says_why() {
         why(
             "exists (c: String). (formerly within 9s Q{ input.crate: c } && ((!(B{} since within 2s Q{ input.crate: c })) since within 20s M{ input.crate: c }))"
         ),
-        ["each event that can end an anchor asks every anchor"]
+        [
+            "its rows are tried one by one against the rest of the condition",
+            "each event that can end an anchor asks every anchor"
+        ]
     );
     assert_eq!(
         why(

@@ -124,3 +124,23 @@ fn a_clone_goes_its_own_way() {
         assert_eq!(a.step(step), b.step(step));
     }
 }
+
+/// What one principal did is kept as long as an operator inside another can ask for it.
+#[test]
+fn an_idle_partition_is_kept_as_long_as_inner_operators_look_back() {
+    let service = service(DEPOT, None);
+    let leaves = [
+        "formerly within 3s (formerly within 20s Q{ input.crate: context.input.crate })",
+        "formerly within 3s (M{} && formerly within 20s Q{ input.crate: context.input.crate })",
+        "formerly within 3s (M{} && (!B{} since within 20s Q{ input.crate: context.input.crate }))",
+    ];
+    for leaf in leaves {
+        let mut monitor = Monitor::new(policy(&move_rule(leaf), &service), Config::default());
+        monitor.step(&weigh(100, "c", 1)).expect("in time");
+        let mut allows = |time: i64| {
+            let decision = monitor.step(&a_move(time, "c")).expect("in time");
+            decision.is_some_and(|decision| decision.allowed())
+        };
+        assert!(allows(120) && allows(123) && !allows(124), "{leaf}");
+    }
+}

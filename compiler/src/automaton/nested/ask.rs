@@ -2,20 +2,21 @@
 //!
 //! Each test answers with how far back its answer surely stays the same; those events need not be asked. What
 //! is found on the way is remembered, and questions go back in time only: a decision passes over each
-//! event of its keys once at most.
+//! event of its keys once at most, where nothing is counted.
 
-use super::super::formula::{Test, Then, When};
-use super::super::row::Cmp;
+use super::super::formula::{Number, Side, Test, Then, When};
+use super::super::row::{Slot, clamp};
 use super::super::store::{At, in_window};
 use super::super::value::Val;
-use super::Late;
+use super::{Events, Late};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What happened with the values of one request.
 pub(super) struct Asked<'n> {
-    logs: SmallVec<[Option<&'n VecDeque<At>>; 4]>,
+    logs: SmallVec<[Option<&'n Events>; 4]>,
     late: &'n BTreeMap<i64, Late>,
+    known: &'n dyn Fn(Slot) -> Option<Val>,
     /// What was found last, by the number of what was looked for.
     found: SmallVec<[Option<Found>; 4]>,
 }
@@ -26,6 +27,13 @@ struct Found {
     upto: i64,
     /// this is the last.
     at: Option<At>,
+}
+
+/// An event, and where it lies in a log.
+#[derive(Clone, Copy)]
+struct Here<'n> {
+    at: At,
+    own: Option<(&'n Events, usize)>,
 }
 
 /// How far back an answer is the same: for events that are stamped later than `time` and came at `pos` or later.
@@ -74,23 +82,56 @@ type Answer = (bool, Same);
 
 impl<'n> Asked<'n> {
     pub fn new(
-        logs: SmallVec<[Option<&'n VecDeque<At>>; 4]>,
+        logs: SmallVec<[Option<&'n Events>; 4]>,
         late: &'n BTreeMap<i64, Late>,
+        known: &'n dyn Fn(Slot) -> Option<Val>,
     ) -> Asked<'n> {
         Asked {
             logs,
             late,
+            known,
             found: SmallVec::new(),
         }
     }
 
-    fn log(&self, when: &When) -> Option<&'n VecDeque<At>> {
+    fn log(&self, when: &When) -> Option<&'n Events> {
         self.logs.get(when.log).copied().flatten()
     }
 
+    fn val(&self, side: &Side, here: Here<'n>) -> Option<Val> {
+        match side {
+            Side::Val(val) => Some(*val),
+            Side::Asked(slot) => (self.known)(*slot),
+            Side::Own(column) => {
+                let (events, at) = here.own?;
+                events.val(at, *column)
+            }
+        }
+    }
+
+    /// The count or sum over events.
+    fn total(&self, number: &Number, events: impl Iterator<Item = Here<'n>>) -> Val {
+        let val = |here: Here<'n>, column: usize| here.own.and_then(|(of, at)| of.val(at, column));
+        let summand = |here| match number.sum.map(|column| val(here, column)) {
+            None => 1,
+            Some(Some(Val::Int(n))) => i128::from(n),
+            Some(_) => 0,
+        };
+        let total = match &number.distinct {
+            None => events.map(summand).sum(),
+            Some(columns) => {
+                let mut seen: BTreeSet<SmallVec<[Option<Val>; 2]>> = BTreeSet::new();
+                let mut fresh =
+                    |here| seen.insert(columns.iter().map(|at| val(here, *at)).collect());
+                events.filter(|here| fresh(*here)).map(summand).sum()
+            }
+        };
+        Val::Int(clamp(total))
+    }
+
     /// Whether it is so at the last event there is. Stamps are in order.
-    pub fn holds(&mut self, test: &Test, now: At) -> bool {
-        self.test(test, now).0
+    pub fn holds(&mut self, test: &Test, at: At) -> bool {
+        self.test(test, Here { at, own: None }).0
     }
 
     /// The last of these up to a position.
@@ -112,16 +153,17 @@ impl<'n> Asked<'n> {
     }
 
     fn search(&mut self, when: &When, upto: i64) -> Option<At> {
-        let log = self.log(when)?;
-        let mut left = log.partition_point(|at| at.pos <= upto);
+        let events = self.log(when)?;
+        let mut left = events.at.partition_point(|at| at.pos <= upto);
         while let Some(before) = left.checked_sub(1)
-            && let Some(at) = log.get(before)
+            && let Some(at) = events.at.get(before)
         {
-            let (holds, same) = self.all(&when.then, *at);
+            let own = Some((events, before));
+            let (holds, same) = self.all(&when.then, Here { at: *at, own });
             if holds {
                 return Some(*at);
             }
-            left = log.partition_point(|at| !same.covers(at)).min(before);
+            left = events.at.partition_point(|at| !same.covers(at)).min(before);
         }
         None
     }
@@ -131,15 +173,15 @@ impl<'n> Asked<'n> {
         if !when.then.is_empty() {
             return None;
         }
-        let log = self.log(when)?;
-        let behind = log.partition_point(|at| at.pos <= pos);
-        Some(log.get(behind)?.pos)
+        let at = &self.log(when)?.at;
+        let behind = at.partition_point(|at| at.pos <= pos);
+        Some(at.get(behind)?.pos)
     }
 
-    fn all(&mut self, parts: &[Then], at: At) -> Answer {
+    fn all(&mut self, parts: &[Then], here: Here<'n>) -> Answer {
         let mut all = Same::ALWAYS;
         for part in parts {
-            let (truth, same) = self.test(&part.test, at);
+            let (truth, same) = self.test(&part.test, here);
             if truth == part.negated {
                 return (false, same);
             }
@@ -148,7 +190,8 @@ impl<'n> Asked<'n> {
         (true, all)
     }
 
-    fn test(&mut self, test: &Test, at: At) -> Answer {
+    fn test(&mut self, test: &Test, here: Here<'n>) -> Answer {
+        let at = here.at;
         match test {
             Test::Now(when) => match self.last(when, at.pos) {
                 None => (false, Same::ALWAYS),
@@ -187,109 +230,155 @@ impl<'n> Asked<'n> {
                     Some(last) => (false, Same::from(last.pos.saturating_add(2))),
                 }
             }
-            Test::Count(when, window, op, n) => self.count((when, *window), (*op, *n), at),
-            Test::All(parts) => self.all(parts, at),
+            Test::Number(number) => self.number(number, here),
+            Test::Compare(op, left, right) => {
+                let sides = self.val(left, here).zip(self.val(right, here));
+                let own = [left, right]
+                    .iter()
+                    .any(|side| matches!(side, Side::Own(_)));
+                let same = if own {
+                    Same::from(at.pos)
+                } else {
+                    Same::ALWAYS
+                };
+                (
+                    sides.is_some_and(|(left, right)| op.holds(left, right)),
+                    same,
+                )
+            }
+            Test::All(parts) => self.all(parts, here),
         }
     }
 
-    fn count(&self, (when, window): (&When, i64), (op, n): (Cmp, i64), at: At) -> Answer {
-        let none = VecDeque::new();
-        let log = self.log(when).unwrap_or(&none);
-        let end = log.partition_point(|other| other.pos <= at.pos);
-        let start = at.time.saturating_sub(window);
-        let start = log.partition_point(|other| other.time < start).min(end);
-        let count = i64::try_from(end - start).unwrap_or(i64::MAX);
+    fn number(&mut self, number: &Number, here: Here<'n>) -> Answer {
+        let (at, when) = (here.at, &number.when);
+        let none = Events::default();
+        let log = self.log(when);
+        let times = &log.unwrap_or(&none).at;
+        let end = times.partition_point(|other| other.pos <= at.pos);
+        let start = at.time.saturating_sub(number.window);
+        let start = times.partition_point(|other| other.time < start).min(end);
         // Until the last of these has not come yet, or one more is inside the window.
-        let newest = end.checked_sub(1).and_then(|last| log.get(last));
-        let older = start.checked_sub(1).and_then(|last| log.get(last));
+        let newest = end.checked_sub(1).and_then(|last| times.get(last));
+        let older = start.checked_sub(1).and_then(|last| times.get(last));
         let came = newest.map_or(Same::ALWAYS, |newest| Same::from(newest.pos));
-        let left = older.map_or(Same::ALWAYS, |older| Same::after(*older, window));
-        (op.holds(Val::Int(count), Val::Int(n)), came.and(left))
+        let left = older.map_or(Same::ALWAYS, |older| Same::after(*older, number.window));
+        let plain = when.then.is_empty() && number.sum.is_none() && number.distinct.is_none();
+        let total = if plain {
+            Val::Int(i64::try_from(end - start).unwrap_or(i64::MAX))
+        } else {
+            let mut inside: Vec<Here<'n>> = Vec::with_capacity(end - start);
+            for event in start..end {
+                if let Some(events) = log
+                    && let Some(at) = events.at.get(event)
+                {
+                    let own = Some((events, event));
+                    inside.push(Here { at: *at, own });
+                }
+            }
+            inside.retain(|event| self.all(&when.then, *event).0);
+            self.total(number, inside.into_iter())
+        };
+        let than = self.val(&number.than, here);
+        let holds = than.is_some_and(|than| number.op.holds(total, than));
+        (holds, came.and(left))
     }
 
     /// The same in whatever order stamps are: each list of events is made whole.
-    pub fn holds_slowly(&self, test: &Test, now: At) -> bool {
-        let mut events = vec![now];
+    pub fn holds_slowly(&self, test: &Test, at: At) -> bool {
+        let mut events = vec![Here { at, own: None }];
         self.retain(test, false, &mut events);
         !events.is_empty()
     }
 
     /// Those of a list at which it is so, or is not.
-    fn retain(&self, test: &Test, negated: bool, events: &mut Vec<At>) {
+    fn retain(&self, test: &Test, negated: bool, events: &mut Vec<Here<'n>>) {
+        let before = |these: &[Here<'n>], at: At, window: i64| -> Vec<Here<'n>> {
+            let before = these.iter().take_while(|other| other.at.pos <= at.pos);
+            let inside = before.filter(|other| in_window(other.at.time, at.time, window));
+            inside.copied().collect()
+        };
         match test {
             Test::Now(when) => {
                 let these = self.positions(when);
-                events.retain(|at| these.contains(&at.pos) != negated);
+                events.retain(|here| these.contains(&here.at.pos) != negated);
             }
             Test::Formerly(when, window) => {
                 let these = self.list(when);
-                let inside = |at: &At| {
-                    let mut before = these.iter().take_while(|other| other.pos <= at.pos);
-                    before.any(|other| in_window(other.time, at.time, *window))
-                };
-                events.retain(|at| inside(at) != negated);
+                events.retain(|here| before(&these, here.at, *window).is_empty() == negated);
             }
             Test::Since(anchor, breaks, window) => {
                 let anchors = self.list(anchor);
-                let ended: BTreeSet<i64> = breaks
-                    .iter()
-                    .flat_map(|when| self.positions(when))
-                    .collect();
-                let holds = |at: &At| {
+                let ended = breaks.iter().flat_map(|when| self.positions(when));
+                let ended: BTreeSet<i64> = ended.collect();
+                let holds = |at: At| {
                     let ended = ended.range(..=at.pos).next_back();
                     let ended = ended.copied().unwrap_or(i64::MIN);
-                    let mut before = anchors.iter().take_while(|other| other.pos <= at.pos);
-                    before
-                        .any(|other| other.pos >= ended && in_window(other.time, at.time, *window))
+                    let anchors = before(&anchors, at, *window);
+                    anchors.iter().any(|other| other.at.pos >= ended)
                 };
-                events.retain(|at| holds(at) != negated);
+                events.retain(|here| holds(here.at) != negated);
             }
             Test::Previous(when, window) => {
                 let these = self.list(when);
-                let times: BTreeMap<i64, i64> = these.iter().map(|at| (at.pos, at.time)).collect();
-                let holds = |at: &At| {
+                let times = these.iter().map(|here| (here.at.pos, here.at.time));
+                let times: BTreeMap<i64, i64> = times.collect();
+                let holds = |at: At| {
                     let before = times.get(&at.pos.saturating_sub(1));
                     before.is_some_and(|time| in_window(*time, at.time, *window))
                 };
-                events.retain(|at| holds(at) != negated);
+                events.retain(|here| holds(here.at) != negated);
             }
-            Test::Count(when, window, op, n) => {
-                let these = self.list(when);
-                let holds = |at: &At| {
-                    let before = these.iter().take_while(|other| other.pos <= at.pos);
-                    let inside = before.filter(|other| in_window(other.time, at.time, *window));
-                    let count = i64::try_from(inside.count()).unwrap_or(i64::MAX);
-                    op.holds(Val::Int(count), Val::Int(*n))
+            Test::Number(number) => {
+                let these = self.list(&number.when);
+                let holds = |here: Here<'n>| {
+                    let inside = before(&these, here.at, number.window);
+                    let total = self.total(number, inside.into_iter());
+                    let than = self.val(&number.than, here);
+                    than.is_some_and(|than| number.op.holds(total, than))
                 };
-                events.retain(|at| holds(at) != negated);
+                events.retain(|here| holds(*here) != negated);
+            }
+            Test::Compare(op, left, right) => {
+                let holds = |here: Here<'n>| {
+                    let sides = self.val(left, here).zip(self.val(right, here));
+                    sides.is_some_and(|(left, right)| op.holds(left, right))
+                };
+                events.retain(|here| holds(*here) != negated);
             }
             Test::All(parts) => {
                 let mut these = events.clone();
                 for part in parts {
                     self.retain(&part.test, part.negated, &mut these);
                 }
-                let these: BTreeSet<i64> = these.iter().map(|at| at.pos).collect();
-                events.retain(|at| these.contains(&at.pos) != negated);
+                let these: BTreeSet<i64> = these.iter().map(|here| here.at.pos).collect();
+                events.retain(|here| these.contains(&here.at.pos) != negated);
             }
         }
     }
 
     /// All of these, with their own stamps.
-    fn list(&self, when: &When) -> Vec<At> {
-        let stamped = |at: &At| At {
-            time: self.late.get(&at.pos).map_or(at.time, |late| late.stamp),
-            ..*at
-        };
-        let log = self.log(when).into_iter().flatten();
-        let mut events: Vec<At> = log.map(stamped).collect();
-        for part in &when.then {
-            self.retain(&part.test, part.negated, &mut events);
+    fn list(&self, when: &When) -> Vec<Here<'n>> {
+        let mut list = Vec::new();
+        if let Some(events) = self.log(when) {
+            for (event, at) in events.at.iter().enumerate() {
+                let late = self.late.get(&at.pos);
+                let at = At {
+                    time: late.map_or(at.time, |late| late.stamp),
+                    ..*at
+                };
+                let own = Some((events, event));
+                list.push(Here { at, own });
+            }
         }
-        events
+        for part in &when.then {
+            self.retain(&part.test, part.negated, &mut list);
+        }
+        list
     }
 
     fn positions(&self, when: &When) -> BTreeSet<i64> {
-        self.list(when).iter().map(|at| at.pos).collect()
+        self.list(when).iter().map(|here| here.at.pos).collect()
     }
 
     /// The stamps of the events that make it so, newest first.
@@ -302,12 +391,11 @@ impl<'n> Asked<'n> {
                 ended = breaks.max().unwrap_or(ended);
                 (anchor, *window)
             }
-            Test::Now(_) | Test::Previous(..) | Test::Count(..) | Test::All(_) => {
-                return Vec::new();
-            }
+            _ => return Vec::new(),
         };
         let list = self.list(when);
-        let live = |at: &&At| at.pos >= ended && in_window(at.time, now.time, window);
-        list.iter().rev().filter(live).map(|at| at.time).collect()
+        let times = list.iter().rev().map(|here| here.at);
+        let live = |at: &At| at.pos >= ended && in_window(at.time, now.time, window);
+        times.filter(live).map(|at| at.time).collect()
     }
 }

@@ -1,47 +1,72 @@
 //! What is found by skipping is what going through everything finds.
 
-use super::super::formula::{Test, Then, When};
-use super::super::row::Cmp;
+use super::super::formula::{Number, Side, Test, Then, When};
+use super::super::row::{Cmp, Slot};
 use super::super::store::At;
+use super::super::value::Val;
 use super::ask::Asked;
+use super::{Events, VecDeque};
 use proptest::prelude::*;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 const LOGS: usize = 3;
 
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![
+        3 => Just(Side::Own(0)),
+        2 => (0..3i64).prop_map(|n| Side::Val(Val::Int(n))),
+        1 => (0..2u16).prop_map(Side::Asked),
+    ]
+}
+
+/// The second is not there.
+fn known(slot: Slot) -> Option<Val> {
+    (slot == 0).then_some(Val::Int(1))
+}
+
 fn test() -> impl Strategy<Value = Test> {
-    let plain = (0..LOGS).prop_map(|log| Test::Now(when(log, Vec::new())));
-    plain.prop_recursive(3, 24, 3, |inner| {
+    let cmp = || {
+        let all = vec![Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge, Cmp::Eq, Cmp::Ne];
+        prop::sample::select(all)
+    };
+    let now = (0..LOGS).prop_map(|log| Test::Now(when(log, Vec::new())));
+    let compared = (cmp(), side(), side());
+    let compared = compared.prop_map(|(op, left, right)| Test::Compare(op, left, right));
+    let plain = prop_oneof![2 => now, 1 => compared];
+    plain.prop_recursive(3, 24, 3, move |inner| {
         let then = (any::<bool>(), inner).prop_map(|(negated, test)| Then { negated, test });
         let list = (0..LOGS, prop::collection::vec(then.clone(), 0..3));
         let list = list.prop_map(|(log, then)| when(log, then));
         let window = 0..12i64;
-        let cmp = prop::sample::select(vec![Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge, Cmp::Eq, Cmp::Ne]);
         let breaks = prop::collection::vec(list.clone(), 0..3);
+        let kind = (prop::option::of(Just(0)), prop::option::of(Just(vec![0])));
+        let than = side().prop_filter("the same at every event", |side| *side != Side::Own(0));
+        let number = (list.clone(), window.clone(), kind, cmp(), than);
         prop_oneof![
             list.clone().prop_map(Test::Now),
             (list.clone(), window.clone()).prop_map(|(list, window)| Test::Formerly(list, window)),
             (list.clone(), window.clone()).prop_map(|(list, window)| Test::Previous(list, window)),
-            (list, breaks, window.clone())
+            (list, breaks, window)
                 .prop_map(|(anchor, breaks, window)| Test::Since(anchor, breaks, window)),
-            (0..LOGS, window, cmp, 0..4i64).prop_map(|(log, window, cmp, n)| Test::Count(
-                when(log, Vec::new()),
-                window,
-                cmp,
-                n
-            )),
+            number.prop_map(|(when, window, (sum, distinct), op, than)| {
+                Test::Number(Box::new(Number {
+                    when,
+                    window,
+                    sum,
+                    distinct,
+                    op,
+                    than,
+                }))
+            }),
             prop::collection::vec(then, 1..3).prop_map(Test::All),
         ]
     })
 }
 
 fn when(log: usize, then: Vec<Then>) -> When {
-    When {
-        number: 0,
-        log,
-        then,
-    }
+    let number = 0;
+    When { number, log, then }
 }
 
 /// Gives each list of events a number of its own.
@@ -54,14 +79,13 @@ fn number(test: &mut Test, next: &mut usize) {
         }
     };
     match test {
-        Test::Now(when)
-        | Test::Formerly(when, _)
-        | Test::Previous(when, _)
-        | Test::Count(when, ..) => of(when),
+        Test::Now(when) | Test::Formerly(when, _) | Test::Previous(when, _) => of(when),
+        Test::Number(number) => of(&mut number.when),
         Test::Since(anchor, breaks, _) => {
             of(anchor);
             breaks.iter_mut().for_each(of);
         }
+        Test::Compare(..) => {}
         Test::All(parts) => {
             let tests = parts.iter_mut().map(|then| &mut then.test);
             tests.for_each(|test| number(test, next));
@@ -75,20 +99,22 @@ proptest! {
     #[test]
     fn skipping_finds_what_going_through_finds(
         mut test in test(),
-        events in prop::collection::vec((0..4i64, prop::collection::vec(any::<bool>(), LOGS)), 1..40),
+        events in prop::collection::vec((0..4i64, prop::collection::vec(0..4i64, LOGS)), 1..40),
     ) {
         number(&mut test, &mut 0);
-        let mut logs = vec![VecDeque::new(); LOGS];
+        let mut logs = vec![Events::default(); LOGS];
         let late = BTreeMap::new();
         let mut time = 0;
         for (pos, (step, of)) in (0..).zip(&events) {
             time += step;
             let now = At { pos, time };
-            for (log, _) in logs.iter_mut().zip(of).filter(|(_, of)| **of) {
-                log.push_back(now);
+            for (log, val) in logs.iter_mut().zip(of).filter(|(_, val)| **val < 2) {
+                log.at.push_back(now);
+                let vals = log.vals.get_or_insert_with(|| Box::new(VecDeque::new()));
+                vals.push_back(Val::Int(*val));
             }
-            let all: SmallVec<[Option<&VecDeque<At>>; 4]> = logs.iter().map(Some).collect();
-            let mut asked = Asked::new(all, &late);
+            let all: SmallVec<[Option<&Events>; 4]> = logs.iter().map(Some).collect();
+            let mut asked = Asked::new(all, &late, &known);
             let slowly = asked.holds_slowly(&test, now);
             prop_assert_eq!(asked.holds(&test, now), slowly, "{:?} {:?}", now, logs);
         }
