@@ -4,13 +4,13 @@
 mod automaton {
     pub mod causes;
     pub mod cedar;
-    pub mod census;
     pub mod costs;
     pub mod equivalence;
     pub mod examples;
     pub mod explanations;
     pub mod families;
     pub mod formulas;
+    pub mod growth;
     pub mod hooks;
     pub mod rules;
     pub mod snapshots;

@@ -9,7 +9,7 @@ use super::formula::{
 };
 pub(crate) use super::network::{Leaf, Network, Path, Site};
 use super::order::{break_shape, conjunction};
-use super::rewrite::{Split, split, used_once};
+use super::rewrite::{Split, equal_to, split, used_once};
 use super::row::{Arith, Cmp, Slot, Sym, Total};
 use super::value::{Val, Values};
 use crate::schema::{EventId, EventSchema, PinValue};
@@ -63,6 +63,8 @@ struct Builder<'a> {
     scope: Vec<(SmolStr, u32)>,
     /// Variables no binder declares.
     free: Vec<(SmolStr, u32)>,
+    /// Variables that are what the request has there.
+    asked: Vec<(u32, PinValue)>,
     next_var: u32,
 }
 
@@ -73,6 +75,7 @@ impl Network {
             events,
             scope: Vec::new(),
             free: Vec::new(),
+            asked: Vec::new(),
             next_var: 0,
         };
         let mut frame = Frame::default();
@@ -110,6 +113,14 @@ impl Builder<'_> {
             ast::CondKind::Exists { binder, body } => {
                 let var = self.fresh();
                 self.scope.push((binder.var.name.clone(), var));
+                // Where the request is known, a variable that equals it is no variable.
+                let equal = equal_to(body, &binder.var.name).filter(|_| frame.is_leaf());
+                if let Some(path) = equal.and_then(of_request) {
+                    self.asked.push((var, path));
+                    let body = self.condition(body, frame);
+                    self.scope.pop();
+                    return body;
+                }
                 let slot = frame.slot(Name::Var(var));
                 frame.local.insert(slot);
                 let body = self.condition(body, frame);
@@ -239,7 +250,11 @@ impl Builder<'_> {
                 number
             }
         };
-        frame.slot(Name::Var(number))
+        let asked = self.asked.iter().find(|(var, _)| *var == number);
+        match asked.map(|(_, path)| path.clone()) {
+            Some(path) => self.param(path, frame),
+            None => frame.slot(Name::Var(number)),
+        }
     }
 
     fn param(&mut self, path: PinValue, frame: &mut Frame) -> Slot {
@@ -431,17 +446,10 @@ impl Builder<'_> {
                 }
                 known(self.network.values.array(&vals))
             }
-            ast::TermKind::Context(path) => {
-                Term::Slot(self.param(PinValue::Context(words(path)), frame))
-            }
-            ast::TermKind::Scope {
-                root: ast::ScopeRoot::Principal,
-                path,
-            } => Term::Slot(self.param(PinValue::Principal(words(path)), frame)),
-            ast::TermKind::Scope {
-                root: ast::ScopeRoot::Resource,
-                path,
-            } => Term::Slot(self.param(PinValue::Resource(words(path)), frame)),
+            ast::TermKind::Context(_) | ast::TermKind::Scope { .. } => match of_request(term) {
+                Some(path) => Term::Slot(self.param(path, frame)),
+                None => Term::Known(Sym::Bottom),
+            },
             ast::TermKind::Var(var) => Term::Slot(self.variable(var, frame)),
             ast::TermKind::Aggregate(aggregate) => self.aggregate(aggregate, frame),
             ast::TermKind::Sum { rest, .. } if rest.len() > ast::MAX_DEPTH as usize => {
@@ -598,6 +606,22 @@ fn has_aggregate(term: &ast::Term) -> bool {
         }
         ast::TermKind::Product(factors) => factors.iter().any(has_aggregate),
         _ => false,
+    }
+}
+
+/// What a term reads of the request.
+fn of_request(term: &ast::Term) -> Option<PinValue> {
+    match &term.kind {
+        ast::TermKind::Context(path) => Some(PinValue::Context(words(path))),
+        ast::TermKind::Scope {
+            root: ast::ScopeRoot::Principal,
+            path,
+        } => Some(PinValue::Principal(words(path))),
+        ast::TermKind::Scope {
+            root: ast::ScopeRoot::Resource,
+            path,
+        } => Some(PinValue::Resource(words(path))),
+        _ => None,
     }
 }
 

@@ -77,6 +77,30 @@ impl Uses {
     }
 }
 
+/// What a variable has to be equal to wherever this holds.
+pub(crate) fn equal_to<'c>(cond: &'c ast::Cond, name: &str) -> Option<&'c ast::Term> {
+    let parts = match &cond.kind {
+        ast::CondKind::And(parts) => parts.as_slice(),
+        _ => std::slice::from_ref(cond),
+    };
+    let is_it = |term: &ast::Term| match &term.kind {
+        ast::TermKind::Var(var) => var.name == name,
+        _ => false,
+    };
+    parts.iter().find_map(|part| match &part.kind {
+        ast::CondKind::Compare {
+            op: ast::CompareOp::Eq,
+            left,
+            right,
+        } if of_request(left) || of_request(right) => {
+            let both = [(left, right), (right, left)];
+            let other = both.into_iter().find(|(var, _)| is_it(var));
+            other.map(|(_, term)| term)
+        }
+        _ => None,
+    })
+}
+
 /// The body of a `formerly` in three: the variables it binds all of, what has to have happened, and the
 /// comparisons with the request.
 pub(crate) struct Split<'c> {

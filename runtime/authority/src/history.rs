@@ -58,7 +58,7 @@ pub enum HistoryError {
     Missing(PathBuf),
     #[error("the history {} cannot be read: {reason}", file.display())]
     Damaged { file: PathBuf, reason: String },
-    #[error("the history {} was written by another version of box (format {found}, this is {VERSION})", file.display())]
+    #[error("the history {} was written by another version of box (format {found}, this is {VERSION}); go on with that version, or delete the whole box directory to start over", file.display())]
     OtherFormat { file: PathBuf, found: u64 },
     #[error("the history cannot be written: {0}")]
     Write(String),

@@ -238,7 +238,7 @@ impl<'c> Writer<'c> {
     }
 
     /// What the past looked like, each part asked by values of its own.
-    fn nested(&mut self) -> String {
+    pub fn nested(&mut self) -> String {
         self.wrote.insert("nested");
         let window = self.window();
         let depth = 1 + self.pick(3);
