@@ -12,7 +12,7 @@ pub mod strict;
 ///
 /// The logged record and the request context are never mixed: predicates read only `logged`, and
 /// `context.…` reads only `request.context` of the event being decided (language reference, section 0).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Seconds. Neither unique nor monotone in a trace; non-decreasing in a box.
     pub time: i64,

@@ -29,6 +29,8 @@ pub use snapshot::LoadError;
 use crate::automaton::value::{Interner, Overlay, Val, Values};
 use crate::eval::EvalError;
 use crate::event::Event;
+use crate::trace::Keep;
+use crate::value::EntityUid;
 use decide::Scratch;
 use foldhash::fast::RandomState;
 use history::History;
@@ -105,6 +107,15 @@ impl Monitor {
 
     pub fn policy(&self) -> &Arc<Policy> {
         &self.policy
+    }
+
+    /// What it takes from the logged record of such an event.
+    pub fn reads(&self, action: &EntityUid, kind: &str) -> Keep<'_> {
+        // What an explanation will ask is not known.
+        match self.explained {
+            true => Keep::All,
+            false => self.policy.reads(action, kind),
+        }
     }
 
     /// Appends an event to the history, and decides if it is of a decision kind.

@@ -8,10 +8,13 @@
 //! (on one line). A line that cannot be read is reported with its number, and the others are read all the
 //! same.
 
+mod keep;
 mod reader;
 mod stream;
 
 use crate::event::Event;
+use crate::value::EntityUid;
+pub use keep::{Keep, Wanted};
 use reader::Reader;
 use smol_str::SmolStr;
 use std::fmt;
@@ -91,15 +94,29 @@ pub fn parse(text: &str) -> (Vec<Event>, Vec<TraceError>) {
 
 /// Reads one event; on failure the column, from 1, and the problem.
 pub fn parse_event(line: &str) -> Result<Event, (usize, Problem)> {
-    let mut reader = Reader::<true>::new(line);
-    reader.event().map_err(|problem| (reader.column(), problem))
+    let mut event = Event::default();
+    read_event(line, &mut event, |_, _| Keep::All)?;
+    Ok(event)
+}
+
+/// Reads one event over another, and of its logged record keeps what is wanted for its action and kind. On
+/// failure the event is of no use.
+pub fn read_event<'k>(
+    line: &str,
+    event: &mut Event,
+    logged: impl FnOnce(&EntityUid, &str) -> Keep<'k>,
+) -> Result<(), (usize, Problem)> {
+    let mut reader = Reader::new(line);
+    let read = reader.event(event, Keep::All, logged);
+    read.map_err(|problem| (reader.column(), problem))
 }
 
 /// Reads the same without keeping more than the time stamp.
 fn skim_event(line: &str) -> Result<i64, (usize, Problem)> {
-    let mut reader = Reader::<false>::new(line);
-    match reader.event() {
-        Ok(event) => Ok(event.time),
+    let mut event = Event::default();
+    let mut reader = Reader::new(line);
+    match reader.event(&mut event, Keep::NOTHING, |_, _| Keep::NOTHING) {
+        Ok(()) => Ok(event.time),
         Err(problem) => Err((reader.column(), problem)),
     }
 }

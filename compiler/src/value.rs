@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub type Record = BTreeMap<SmolStr, Value>;
 
 /// A type and an id: `Depot::Clerk::"ann"` is type `Depot::Clerk`, id `ann`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EntityUid {
     pub ty: SmolStr,
     pub id: SmolStr,

@@ -13,7 +13,7 @@ use dogwood_compiler::event::strict::{self, StrictError};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use dogwood_compiler::monitor::{Config, Decision, Monitor, RuleError, StepError, Verdict};
-use dogwood_compiler::trace::{self, Lines, TraceError};
+use dogwood_compiler::trace::{self, Keep, Lines, TraceError};
 use serde::Serialize;
 use serde::ser::{Error, SerializeSeq, Serializer};
 use serde_json::json;
@@ -129,6 +129,7 @@ fn reply(
         trace,
         lines: Lines::new(trace.reader()?),
         monitor,
+        event: Event::default(),
         next: 0,
         clock,
     };
@@ -142,6 +143,8 @@ struct Run<'t> {
     trace: &'t input::Text,
     lines: Lines<Box<dyn BufRead + 't>>,
     monitor: Monitor,
+    /// The one at hand.
+    event: Event,
     /// The position of the next event.
     next: usize,
     /// The time of the last event, for a replay as a box.
@@ -160,29 +163,35 @@ struct Decided {
 }
 
 impl Run<'_> {
-    fn next_event(&mut self) -> Result<Option<Event>, Stop> {
+    /// Whether there is one more.
+    fn next_event(&mut self) -> Result<bool, Stop> {
         let line = self.lines.next_line();
-        match line.map_err(|error| self.trace.failure(error))? {
-            Some((_, line)) => trace::parse_event(line)
-                .map(Some)
-                .map_err(|_| Stop::NoEvent),
-            None => Ok(None),
-        }
+        let Some((_, line)) = line.map_err(|error| self.trace.failure(error))? else {
+            return Ok(false);
+        };
+        // A box looks at all of an event.
+        let as_box = self.clock.is_some();
+        let read = trace::read_event(line, &mut self.event, |action, kind| match as_box {
+            true => Keep::All,
+            false => self.monitor.reads(action, kind),
+        });
+        read.map(|()| true).map_err(|_| Stop::NoEvent)
     }
 
     /// The next decision; nothing at the end of the trace.
     fn decide(&mut self) -> Result<Option<Decided>, Stop> {
-        while let Some(mut event) = self.next_event()? {
+        while self.next_event()? {
             let position = self.next;
             self.next += 1;
-            if let Some(decided) = self.take(position, &mut event)? {
+            if let Some(decided) = self.take(position)? {
                 return Ok(Some(decided));
             }
         }
         Ok(None)
     }
 
-    fn take(&mut self, position: usize, event: &mut Event) -> Result<Option<Decided>, Stop> {
+    fn take(&mut self, position: usize) -> Result<Option<Decided>, Stop> {
+        let event = &mut self.event;
         if let Some(clock) = &mut self.clock {
             event.time = event.time.max(*clock);
             *clock = event.time;

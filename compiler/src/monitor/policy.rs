@@ -13,6 +13,7 @@ use crate::eval::program::{Builder, Constant, Program, Test, TestId};
 use crate::eval::{Asked, Guard, compile};
 use crate::providers::{Call, Chain};
 use crate::schema::Service;
+use crate::trace::{Keep, Wanted};
 use crate::value::EntityUid;
 use dogwood_grammar::ast;
 use foldhash::quality::RandomState;
@@ -37,6 +38,8 @@ pub struct Policy {
     events: Vec<EventPlan>,
     /// The cells that an event no matcher names can change, in order.
     cells_of_others: Vec<CellId>,
+    /// What is taken from the logged record of such an event.
+    of_others: Vec<Wanted>,
     pub(super) longest_window: i64,
     /// What the rules ask of information providers, each call once, with the first rule that has it.
     pub(super) calls: Vec<(usize, Call)>,
@@ -163,7 +166,10 @@ impl Policy {
             let plan = actions.entry(id.action.clone()).or_default();
             plan.kinds.push((id.kind.clone(), number));
         }
-        let (events, cells_of_others) = trigger::plans(&network);
+        let pin = service.events.universal_pin.as_ref();
+        let pin = pin.map(|pin| pin.field.as_slice());
+        let (events, cells_of_others) = trigger::plans(&network, pin);
+        let of_others = Wanted::paths(pin);
         let longest_window = network.cells.iter().map(CellDef::reach).max().unwrap_or(0);
         Policy {
             service: service.clone(),
@@ -177,6 +183,7 @@ impl Policy {
             everywhere,
             events,
             cells_of_others,
+            of_others,
             longest_window,
             calls,
         }
@@ -193,6 +200,13 @@ impl Policy {
 
     pub(super) fn action(&self, action: &EntityUid) -> Option<&ActionPlan> {
         self.actions.get(action)
+    }
+
+    /// What it takes from the logged record of such an event. Explanations take more.
+    pub(super) fn reads(&self, action: &EntityUid, kind: &str) -> Keep<'_> {
+        let event_type = self.action(action).and_then(|plan| plan.event_type(kind));
+        let plan = event_type.and_then(|event| self.event_plan(event));
+        Keep::Only(plan.map_or(&self.of_others, EventPlan::wanted))
     }
 
     pub(super) fn event_plan(&self, event: EventTypeId) -> Option<&EventPlan> {

@@ -8,6 +8,7 @@ use crate::automaton::formula::{
     BreakShape, CellDef, CellId, CellOp, EventTypeId, How, Node, Pattern, Triggers,
 };
 use crate::automaton::value::{Val, Values};
+use crate::trace::Wanted;
 use crate::value::{Record, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -17,6 +18,8 @@ use smol_str::SmolStr;
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventPlan {
     fields: usize,
+    /// The same and the field by which partitions are told apart.
+    wanted: Vec<Wanted>,
     layout: Vec<Branch>,
     always: Vec<CellId>,
     /// For some fields, by their places, the cells that want this value there.
@@ -34,13 +37,14 @@ struct Branch {
 pub(super) type Cells = SmallVec<[CellId; 32]>;
 
 /// The plans of all event types, and the cells that any other event can change.
-pub(super) fn plans(network: &Network) -> (Vec<EventPlan>, Vec<CellId>) {
+pub(super) fn plans(network: &Network, pin: Option<&[SmolStr]>) -> (Vec<EventPlan>, Vec<CellId>) {
     let mut plans: Vec<EventPlan> = network
         .fields
         .iter()
         .map(|paths| {
             let mut plan = EventPlan {
                 fields: paths.len(),
+                wanted: Wanted::paths(paths.iter().map(Vec::as_slice).chain(pin)),
                 ..EventPlan::default()
             };
             for (place, path) in paths.iter().enumerate() {
@@ -209,6 +213,10 @@ impl EventPlan {
                 }
             }
         }
+    }
+
+    pub fn wanted(&self) -> &[Wanted] {
+        &self.wanted
     }
 
     /// The fields of an event as its matchers take them.

@@ -1,9 +1,8 @@
 //! The grammar of one line of a trace.
 
-use super::{MAX_DEPTH, Problem};
+use super::{Keep, MAX_DEPTH, Problem};
 use crate::event::{EntityData, Event, RequestPart};
 use crate::value::{EntityUid, Record, Value};
-use smallvec::SmallVec;
 use smol_str::SmolStr;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,16 +10,57 @@ use std::collections::BTreeSet;
 /// So many keys of one record are compared one by one.
 const FEW: usize = 8;
 
-/// Reads an event. Without `KEEP` it reads the same and complains of the same, but what it returns holds no
-/// more than the time stamp.
-pub(super) struct Reader<'t, const KEEP: bool> {
+/// Fewer digits than this make a number of 64 bits in any case.
+const SAFE: usize = 19;
+
+/// Reads an event. What is not kept is read the same and complained of the same.
+///
+/// Values are made where they stay and not handed back: a short text that has just been written is slow to
+/// move.
+pub(super) struct Reader<'t> {
     text: &'t str,
     at: usize,
 }
 
 type Read<T> = Result<T, Problem>;
 
-impl<'t, const KEEP: bool> Reader<'t, KEEP> {
+/// The type and the id of an entity.
+type Uid<'t> = (Cow<'t, str>, Cow<'t, str>);
+
+enum Number<'t> {
+    Whole(i64),
+    Decimal(&'t str),
+}
+
+/// The bytes that words are made of.
+const IN_WORD: [bool; 256] = {
+    let mut found = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        found[byte] = (byte as u8).is_ascii_alphanumeric() || byte == b'_' as usize;
+        byte += 1;
+    }
+    found
+};
+
+fn in_word(byte: u8) -> bool {
+    IN_WORD.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+fn starts_word(byte: u8) -> bool {
+    in_word(byte) && !byte.is_ascii_digit()
+}
+
+/// How long the word is that the text begins with.
+fn word_length(text: &[u8]) -> usize {
+    if !text.first().copied().is_some_and(starts_word) {
+        return 0;
+    }
+    let end = text.iter().position(|byte| !in_word(*byte));
+    end.unwrap_or(text.len())
+}
+
+impl<'t> Reader<'t> {
     pub fn new(text: &'t str) -> Self {
         Reader { text, at: 0 }
     }
@@ -31,58 +71,58 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
         read.chars().count() + 1
     }
 
-    pub fn event(&mut self) -> Read<Event> {
-        if !self.take("@") {
+    /// Of the event's logged record as much is kept as `logged` says for its action and kind; all of the rest
+    /// goes by `rest`.
+    pub fn event<'k>(
+        &mut self,
+        event: &mut Event,
+        rest: Keep<'_>,
+        logged: impl FnOnce(&EntityUid, &str) -> Keep<'k>,
+    ) -> Read<()> {
+        if !self.take(b'@') {
             return Err(Problem::Expected("`@` and a time stamp"));
         }
-        let time = match self.number()? {
-            Value::Int(time) => time,
-            _ => return Err(Problem::Expected("a time stamp in whole seconds")),
+        let Number::Whole(time) = self.number()? else {
+            return Err(Problem::Expected("a time stamp in whole seconds"));
         };
-        let mut request = None;
-        let mut ahead = self.call();
-        if let Some(("scope", inside)) = ahead {
-            self.at = inside;
-            self.scope(request.get_or_insert_default())?;
-            ahead = self.call();
+        event.time = time;
+        event.request = None;
+        if self.take_call("scope") {
+            self.scope(event.request.get_or_insert_default(), rest)?;
         }
-        if let Some(("entities", inside)) = ahead {
-            self.at = inside;
-            self.entities(request.get_or_insert_default())?;
-            ahead = self.call();
+        if self.take_call("entities") {
+            self.entities(event.request.get_or_insert_default(), rest)?;
         }
-        if let Some(("request_context", inside)) = ahead {
-            self.at = inside;
-            let context = self.pairs(")", 1)?;
-            request.get_or_insert_with(RequestPart::default).context = context;
+        if self.take_call("request_context") {
+            let context = self.record(b')', 1, rest)?;
+            event.request.get_or_insert_default().context = context;
         }
         let ty = self.path()?.unwrap_or_default();
-        let id = self.string()?.ok_or(Problem::Expected(
+        let id = self.quoted()?.ok_or(Problem::Expected(
             "an action, as `Ns::Action::\"id\"::kind`",
         ))?;
-        if !self.take("::") {
+        if !self.take_colons() {
             return Err(Problem::Expected("`::` and the kind of event"));
         }
         let kind = self.word().ok_or(Problem::Expected("the kind of event"))?;
-        if !self.take("(") {
+        if !self.take(b'(') {
             return Err(Problem::Expected("`(` and the logged record"));
         }
-        let logged = self.pairs(")", 1)?;
+        if rest.all() {
+            renew(&mut event.action.ty, &ty);
+            renew(&mut event.action.id, &id);
+            renew(&mut event.kind, kind);
+        }
+        event.logged = self.record(b')', 1, logged(&event.action, kind))?;
         self.blanks();
         if self.at < self.text.len() {
             return Err(Problem::TrailingText);
         }
-        Ok(Event {
-            time,
-            action: EntityUid { ty, id },
-            kind: self.kept(kind),
-            logged,
-            request,
-        })
+        Ok(())
     }
 
-    fn scope(&mut self, request: &mut RequestPart) -> Read<()> {
-        self.list(")", |reader| {
+    fn scope(&mut self, request: &mut RequestPart, keep: Keep<'_>) -> Read<()> {
+        self.list(b')', |reader| {
             let name = reader.word();
             let place = match name {
                 Some("principal") => &mut request.principal,
@@ -93,42 +133,43 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
                 return Err(Problem::RepeatedKey(name.unwrap_or_default().into()));
             }
             reader.colon()?;
-            *place = Some(reader.entity()?);
+            let uid = reader.entity()?;
+            *place = Some(keep.uid(&uid));
             Ok(())
         })
     }
 
-    fn entities(&mut self, request: &mut RequestPart) -> Read<()> {
-        self.list(")", |reader| {
+    fn entities(&mut self, request: &mut RequestPart, keep: Keep<'_>) -> Read<()> {
+        self.list(b')', |reader| {
             let uid = reader.entity()?;
             reader.colon()?;
-            if !reader.take("{") {
+            if !reader.take(b'{') {
                 return Err(Problem::Expected("`{` and the attributes"));
             }
-            let attrs = reader.pairs("}", 1)?;
+            let attrs = reader.record(b'}', 1, keep)?;
             let mut parents = Vec::new();
             if reader.take_word("in") {
-                if !reader.take("[") {
+                if !reader.take(b'[') {
                     return Err(Problem::Expected("`[` and the parents"));
                 }
-                reader.list("]", |reader| {
+                reader.list(b']', |reader| {
                     let parent = reader.entity()?;
-                    if KEEP {
-                        parents.push(parent);
+                    if keep.all() {
+                        parents.push(keep.uid(&parent));
                     }
                     Ok(())
                 })?;
             }
             let mut tags = Record::new();
             if reader.take_word("tags") {
-                if !reader.take("{") {
+                if !reader.take(b'{') {
                     return Err(Problem::Expected("`{` and the tags"));
                 }
-                tags = reader.tags()?;
+                tags = reader.tags(keep)?;
             }
-            if KEEP {
+            if keep.all() {
                 request.entities.push(EntityData {
-                    uid,
+                    uid: keep.uid(&uid),
                     attrs,
                     parents,
                     tags,
@@ -139,28 +180,34 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
     }
 
     /// Elements separated by commas up to the closing sign, which is taken.
-    fn list(&mut self, close: &str, mut element: impl FnMut(&mut Self) -> Read<()>) -> Read<()> {
+    fn list(&mut self, close: u8, mut element: impl FnMut(&mut Self) -> Read<()>) -> Read<()> {
         if self.take(close) {
             return Ok(());
         }
         loop {
             element(self)?;
-            if self.take(close) {
-                return Ok(());
-            }
-            if !self.take(",") {
-                return Err(Problem::Expected(match close {
-                    ")" => "`,` or `)`",
-                    "]" => "`,` or `]`",
-                    _ => "`,` or `}`",
-                }));
+            self.blanks();
+            match self.byte() {
+                Some(b',') => self.at += 1,
+                Some(byte) if byte == close => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => {
+                    return Err(Problem::Expected(match close {
+                        b')' => "`,` or `)`",
+                        b']' => "`,` or `]`",
+                        _ => "`,` or `}`",
+                    }));
+                }
             }
         }
     }
 
-    fn pairs(&mut self, close: &str, depth: usize) -> Read<Record> {
+    fn record(&mut self, close: u8, depth: usize, keep: Keep<'_>) -> Read<Record> {
         let mut record = Record::new();
         let mut keys = Keys::default();
+        let mut unread = Value::Null;
         self.list(close, |reader| {
             reader.blanks();
             let start = reader.at;
@@ -170,9 +217,14 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
                 return Err(Problem::RepeatedKey(key.into()));
             }
             reader.colon()?;
-            let value = reader.value(depth)?;
-            if KEEP {
-                record.insert(key.into(), value);
+            let keep = keep.below(key);
+            if keep.nothing() {
+                return reader.value(depth, keep, &mut unread);
+            }
+            let place = record.entry(key.into()).or_insert(Value::Null);
+            reader.value(depth, keep, place)?;
+            if !keep.keeps(place) {
+                record.remove(key);
             }
             Ok(())
         })?;
@@ -180,10 +232,10 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
     }
 
     /// Unlike attributes, tags may be called anything.
-    fn tags(&mut self) -> Read<Record> {
+    fn tags(&mut self, keep: Keep<'_>) -> Read<Record> {
         let mut record = Record::new();
         let mut names = BTreeSet::new();
-        self.list("}", |reader| {
+        self.list(b'}', |reader| {
             reader.blanks();
             let start = reader.at;
             let name = match reader.quoted()? {
@@ -198,8 +250,9 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
                 return Err(Problem::RepeatedKey(name.into()));
             }
             reader.colon()?;
-            let value = reader.value(1)?;
-            if KEEP {
+            let mut value = Value::Null;
+            reader.value(1, keep, &mut value)?;
+            if keep.all() {
                 record.insert(name.into(), value);
             }
             Ok(())
@@ -207,7 +260,8 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
         Ok(record)
     }
 
-    fn value(&mut self, depth: usize) -> Read<Value> {
+    /// Where nothing is kept, the place stays as it is.
+    fn value(&mut self, depth: usize, keep: Keep<'_>, place: &mut Value) -> Read<()> {
         if depth > MAX_DEPTH {
             return Err(Problem::TooDeep);
         }
@@ -215,138 +269,173 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
         match self.byte() {
             Some(b'{') => {
                 self.at += 1;
-                return Ok(Value::Object(self.pairs("}", depth + 1)?));
+                let record = self.record(b'}', depth + 1, keep)?;
+                if !keep.nothing() {
+                    *place = Value::Object(record);
+                }
             }
             Some(b'[') => {
                 self.at += 1;
+                let keep = keep.whole();
                 let mut items = Vec::new();
-                self.list("]", |reader| {
-                    let item = reader.value(depth + 1)?;
-                    if KEEP {
+                self.list(b']', |reader| {
+                    let mut item = Value::Null;
+                    reader.value(depth + 1, keep, &mut item)?;
+                    if keep.all() {
                         items.push(item);
                     }
                     Ok(())
                 })?;
-                return Ok(Value::Array(items));
+                if keep.all() {
+                    *place = Value::Array(items);
+                }
             }
-            _ => {}
+            Some(b'"') => {
+                let text = self.quoted()?;
+                if keep.all() {
+                    *place = Value::String(SmolStr::new(text.unwrap_or_default()));
+                }
+            }
+            Some(byte) if starts_word(byte) => self.word_or_entity(keep, place)?,
+            _ => {
+                let number = self.number()?;
+                if keep.all() {
+                    *place = match number {
+                        Number::Whole(n) => Value::Int(n),
+                        Number::Decimal(text) => Value::Decimal(text.into()),
+                    };
+                }
+            }
         }
-        if let Some(text) = self.string()? {
-            return Ok(Value::String(text));
-        }
+        Ok(())
+    }
+
+    fn word_or_entity(&mut self, keep: Keep<'_>, place: &mut Value) -> Read<()> {
         let before = self.at;
-        if let Some(word) = self.word() {
-            let mut behind = self.rest();
-            if !behind.starts_with([':', ',', ')', '}', ']']) {
-                behind = behind.trim_start();
+        let word = self.word().unwrap_or_default();
+        let behind = self.rest();
+        let is_entity = match behind.as_bytes().first() {
+            Some(b',' | b')' | b'}' | b']') => false,
+            Some(b':') => behind.starts_with("::"),
+            _ => behind.trim_start().starts_with("::"),
+        };
+        if is_entity {
+            self.at = before;
+            let uid = self.entity()?;
+            if keep.all() {
+                *place = Value::Entity(keep.uid(&uid));
             }
-            if behind.starts_with("::") {
-                self.at = before;
-                return Ok(Value::Entity(self.entity()?));
-            }
-            return Ok(match word {
+            return Ok(());
+        }
+        if keep.all() {
+            *place = match word {
                 "null" => Value::Null,
                 "true" => Value::Bool(true),
                 "false" => Value::Bool(false),
-                word => Value::String(self.kept(word)),
-            });
+                word => Value::String(word.into()),
+            };
         }
-        self.number()
+        Ok(())
     }
 
-    fn entity(&mut self) -> Read<EntityUid> {
+    fn entity(&mut self) -> Read<Uid<'t>> {
         let ty = self.path()?;
-        match (ty, self.string()?) {
-            (Some(ty), Some(id)) => Ok(EntityUid { ty, id }),
+        match (ty, self.quoted()?) {
+            (Some(ty), Some(id)) => Ok((ty, id)),
             _ => Err(Problem::Expected("an entity, as `Ns::Type::\"id\"`")),
         }
     }
 
     /// Words with `::` behind each, without the last `::`; nothing where no word stands.
-    fn path(&mut self) -> Read<Option<SmolStr>> {
-        let mut words: SmallVec<[&str; 4]> = SmallVec::new();
-        let mut length = 0;
+    fn path(&mut self) -> Read<Option<Cow<'t, str>>> {
         self.blanks();
         let start = self.at;
         let mut end = start;
+        let mut length = 0;
         while let Some(word) = self.word() {
-            words.push(word);
-            length += word.len();
-            end = self.at;
-            if !self.take("::") {
+            if !self.take_colons() {
                 return Err(Problem::Expected("`::`"));
             }
-            length += 2;
+            length += word.len() + 2;
+            end = self.at;
         }
-        if words.is_empty() {
+        if length == 0 {
             return Ok(None);
         }
+        let written = self.text.get(start..end - 2).unwrap_or("");
         // Without blanks inside, the path is as it is written.
-        let together = end + 2 == start + length;
-        Ok(Some(match self.text.get(start..end) {
-            Some(written) if together => self.kept(written),
-            _ => self.kept(&words.join("::")),
+        Ok(Some(if end - start == length {
+            Cow::Borrowed(written)
+        } else {
+            Cow::Owned(written.replace([' ', '\t', '\r'], ""))
         }))
     }
 
-    fn number(&mut self) -> Read<Value> {
+    fn number(&mut self) -> Read<Number<'t>> {
         self.blanks();
-        let rest = self.rest();
-        let digits_from = |from: usize| {
-            let tail = rest.as_bytes().get(from..).unwrap_or_default();
-            tail.iter().take_while(|byte| byte.is_ascii_digit()).count()
-        };
-        let sign = usize::from(rest.starts_with('-'));
-        let whole = digits_from(sign);
+        let tail = self.tail();
+        let sign = usize::from(tail.first() == Some(&b'-'));
+        let mut end = sign;
+        let mut number = 0_i64;
+        while let Some(digit @ b'0'..=b'9') = tail.get(end) {
+            number = number
+                .wrapping_mul(10)
+                .wrapping_add(i64::from(digit - b'0'));
+            end += 1;
+        }
+        let whole = end - sign;
         if whole == 0 {
             return Err(Problem::Expected("a value"));
         }
-        let end = sign + whole;
-        let fraction = match rest.as_bytes().get(end) {
-            Some(b'.') => digits_from(end + 1),
-            _ => 0,
-        };
-        if fraction > 0 {
-            let end = end + 1 + fraction;
-            self.at += end;
-            return Ok(Value::Decimal(self.kept(rest.get(..end).unwrap_or(""))));
+        let text = |end| self.text.get(self.at..self.at + end).unwrap_or("");
+        if tail.get(end) == Some(&b'.') {
+            let behind = tail.get(end + 1..).unwrap_or_default();
+            let digits = behind.iter().take_while(|byte| byte.is_ascii_digit());
+            let fraction = digits.count();
+            if fraction > 0 {
+                let number = text(end + 1 + fraction);
+                self.at += number.len();
+                return Ok(Number::Decimal(number));
+            }
         }
-        let number = rest.get(..end).and_then(|digits| digits.parse().ok());
-        let number = number.ok_or(Problem::NumberTooLarge)?;
+        let number = match (whole, sign) {
+            (..SAFE, 0) => number,
+            (..SAFE, _) => -number,
+            _ => text(end).parse().map_err(|_| Problem::NumberTooLarge)?,
+        };
         self.at += end;
-        Ok(Value::Int(number))
+        Ok(Number::Whole(number))
     }
 
     /// A quoted string, escapes decoded; nothing if there is none here. An escape that means nothing stands
     /// for itself.
-    fn string(&mut self) -> Read<Option<SmolStr>> {
-        Ok(self.quoted()?.map(|text| self.kept(&text)))
-    }
-
+    #[inline]
     fn quoted(&mut self) -> Read<Option<Cow<'t, str>>> {
-        if !self.take("\"") {
+        if !self.take(b'"') {
             return Ok(None);
         }
         let rest = self.rest();
-        let mut bytes = rest.bytes();
-        let special = bytes.position(|byte| byte == b'"' || byte == b'\\');
-        let Some(special) = special else {
-            self.at -= 1;
-            return Err(Problem::UnclosedString);
-        };
-        let plain = rest.get(..special).unwrap_or("");
-        if rest.as_bytes().get(special) == Some(&b'"') {
-            self.at += special + 1;
+        let special = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\'));
+        let (plain, tail) = rest
+            .split_at_checked(special.unwrap_or(rest.len()))
+            .unwrap_or_default();
+        if tail.as_bytes().first() == Some(&b'"') {
+            self.at += plain.len() + 1;
             return Ok(Some(Cow::Borrowed(plain)));
         }
+        Ok(Some(Cow::Owned(self.decoded(plain, tail)?)))
+    }
+
+    /// The text of a string in which a backslash stands, or which has no end.
+    #[cold]
+    fn decoded(&mut self, plain: &str, tail: &str) -> Read<String> {
         let mut decoded = String::from(plain);
-        let tail = rest.get(special..).unwrap_or("");
         let mut chars = tail.char_indices();
         while let Some((at, c)) = chars.next() {
             match c {
                 '"' => {
-                    self.at += special + at + 1;
-                    return Ok(Some(Cow::Owned(decoded)));
+                    self.at += plain.len() + at + 1;
+                    return Ok(decoded);
                 }
                 '\\' => {
                     let tail = chars.as_str();
@@ -369,59 +458,74 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
         Err(Problem::UnclosedString)
     }
 
+    #[inline]
     fn word(&mut self) -> Option<&'t str> {
         self.blanks();
-        let rest = self.rest();
-        let bytes = rest.as_bytes();
-        let starts = bytes
-            .first()
-            .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
-        if !starts {
+        let length = word_length(self.tail());
+        if length == 0 {
             return None;
         }
-        let length = bytes
-            .iter()
-            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
-            .count();
+        let start = self.at;
         self.at += length;
-        rest.get(..length)
+        self.text.get(start..self.at)
     }
 
     fn colon(&mut self) -> Read<()> {
-        if self.take(":") {
+        if self.take(b':') {
             Ok(())
         } else {
             Err(Problem::Expected("`:`"))
         }
     }
 
-    /// The word of an envelope that stands here, and where its inside begins. Nothing is taken.
-    fn call(&mut self) -> Option<(&'t str, usize)> {
+    /// The word of an envelope and the `(` behind it.
+    fn take_call(&mut self, word: &str) -> bool {
         let before = self.at;
-        let word = self.word();
-        let inside = self.take("(").then_some(self.at);
-        self.at = before;
-        Some((word?, inside?))
-    }
-
-    fn take_word(&mut self, word: &str) -> bool {
-        let before = self.at;
-        let found = self.word() == Some(word);
+        let found = self.take_word(word) && self.take(b'(');
         if !found {
             self.at = before;
         }
         found
     }
 
-    fn take(&mut self, sign: &str) -> bool {
+    fn take_word(&mut self, word: &str) -> bool {
         self.blanks();
-        let found = self.rest().as_bytes().starts_with(sign.as_bytes());
+        let tail = self.tail();
+        let found = tail.starts_with(word.as_bytes()) && word_length(tail) == word.len();
         if found {
-            self.at += sign.len();
+            self.at += word.len();
         }
         found
     }
 
+    #[inline]
+    fn take(&mut self, sign: u8) -> bool {
+        // Most signs stand right behind what was read.
+        if self.byte() != Some(sign) {
+            self.blanks();
+            if self.byte() != Some(sign) {
+                return false;
+            }
+        }
+        self.at += 1;
+        true
+    }
+
+    #[inline]
+    fn take_colons(&mut self) -> bool {
+        let found = self.stands(b"::") || {
+            self.blanks();
+            self.stands(b"::")
+        };
+        self.at += 2 * usize::from(found);
+        found
+    }
+
+    fn stands(&self, signs: &[u8; 2]) -> bool {
+        self.text.as_bytes().get(self.at..self.at + 2) == Some(signs)
+    }
+
+    #[inline]
     fn blanks(&mut self) {
         while let Some(b' ' | b'\t' | b'\r') = self.byte() {
             self.at += 1;
@@ -432,36 +536,44 @@ impl<'t, const KEEP: bool> Reader<'t, KEEP> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    fn tail(&self) -> &'t [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or("")
     }
+}
 
-    fn kept(&self, text: &str) -> SmolStr {
-        match KEEP {
-            true => text.into(),
-            false => SmolStr::default(),
-        }
+/// Most events have much in common with the one before.
+fn renew(place: &mut SmolStr, text: &str) {
+    if *place != text {
+        *place = text.into();
     }
 }
 
 /// The keys of a record so far.
 #[derive(Default)]
 struct Keys<'t> {
-    few: SmallVec<[&'t str; FEW]>,
+    few: [&'t str; FEW],
+    len: usize,
     many: BTreeSet<&'t str>,
 }
 
 impl<'t> Keys<'t> {
     /// Whether the key is new.
     fn add(&mut self, key: &'t str) -> bool {
-        if self.few.contains(&key) {
+        let first = key.as_bytes().first();
+        let is = |known: &&str| known.as_bytes().first() == first && **known == *key;
+        if self.few.iter().take(self.len).any(is) {
             return false;
         }
-        if self.few.len() < FEW {
-            self.few.push(key);
-            return true;
-        }
-        self.many.insert(key)
+        let Some(place) = self.few.get_mut(self.len) else {
+            return self.many.insert(key);
+        };
+        *place = key;
+        self.len += 1;
+        true
     }
 }
 

@@ -38,8 +38,8 @@ impl<R: BufRead> Lines<R> {
         loop {
             self.before += self.line.len();
             self.line.clear();
-            let read = self.input.read_until(b'\n', &mut self.line);
-            if read.map_err(LineError::Read)? == 0 {
+            self.read_line().map_err(LineError::Read)?;
+            if self.line.is_empty() {
                 return Ok(None);
             }
             self.number += 1;
@@ -50,6 +50,24 @@ impl<R: BufRead> Lines<R> {
             }
         }
         Ok(Some((self.number, self.text()?)))
+    }
+
+    /// As `read_until` does, which looks for the end more slowly.
+    fn read_line(&mut self) -> io::Result<()> {
+        loop {
+            let ahead = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                ahead => ahead?,
+            };
+            let end = memchr::memchr(b'\n', ahead);
+            let read = end.map_or(ahead.len(), |end| end + 1);
+            self.line
+                .extend_from_slice(ahead.get(..read).unwrap_or_default());
+            self.input.consume(read);
+            if end.is_some() || read == 0 {
+                return Ok(());
+            }
+        }
     }
 
     fn text(&self) -> Result<&str, LineError> {
