@@ -12,8 +12,8 @@ mod keep;
 mod reader;
 mod stream;
 
-use crate::event::Event;
-use crate::value::EntityUid;
+use crate::event::{Event, RequestPart};
+use crate::value::{EntityUid, Record};
 pub use keep::{Keep, Wanted};
 use reader::Reader;
 use smol_str::SmolStr;
@@ -94,37 +94,54 @@ pub fn parse(text: &str) -> (Vec<Event>, Vec<TraceError>) {
 
 /// Reads one event; on failure the column, from 1, and the problem.
 pub fn parse_event(line: &str) -> Result<Event, (usize, Problem)> {
-    let mut event = Event::default();
-    read_event(line, &mut event, |_, _| Keep::All)?;
-    Ok(event)
-}
-
-/// Reads one event over another, and of its logged record keeps what is wanted for its action and kind. On
-/// failure the event is of no use.
-pub fn read_event<'k>(
-    line: &str,
-    event: &mut Event,
-    logged: impl FnOnce(&EntityUid, &str) -> Keep<'k>,
-) -> Result<(), (usize, Problem)> {
-    let mut reader = Reader::new(line);
-    let read = reader.event(event, Keep::All, logged);
-    read.map_err(|problem| (reader.column(), problem))
+    let mut room = Room::default();
+    room.read(line, |_, _| Keep::All)?;
+    Ok(room.event)
 }
 
 /// Reads the same without keeping more than the time stamp.
 fn skim_event(line: &str) -> Result<i64, (usize, Problem)> {
-    let mut event = Event::default();
+    let mut room = Room::default();
     let mut reader = Reader::new(line);
-    match reader.event(&mut event, Keep::NOTHING, |_, _| Keep::NOTHING) {
-        Ok(()) => Ok(event.time),
+    match reader.event(&mut room, Keep::NOTHING, |_, _| Keep::NOTHING) {
+        Ok(()) => Ok(room.event.time),
         Err(problem) => Err((reader.column(), problem)),
+    }
+}
+
+/// Where the events of a trace are read, each in the place of the one before: most have much in common.
+#[derive(Debug, Default)]
+pub struct Room {
+    /// The last one that was read. Of no use after a failure.
+    pub event: Event,
+    /// Parts that the event does not have, and another had.
+    request: RequestPart,
+    logged: Record,
+}
+
+impl Room {
+    /// Reads one event, and of its logged record keeps what is wanted for its action and kind.
+    pub fn read<'k>(
+        &mut self,
+        line: &str,
+        logged: impl FnOnce(&EntityUid, &str) -> Keep<'k>,
+    ) -> Result<(), (usize, Problem)> {
+        let mut reader = Reader::new(line);
+        let read = reader.event(self, Keep::All, logged);
+        read.map_err(|problem| (reader.column(), problem))
+    }
+
+    fn part(&mut self) -> &mut RequestPart {
+        let request = &mut self.event.request;
+        request.get_or_insert_with(|| std::mem::take(&mut self.request))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::{EntityUid, Record, Value};
+    use crate::value::Value;
+    use proptest::prelude::{Strategy, prop_oneof};
 
     fn one(line: &str) -> Event {
         parse_event(line).unwrap_or_else(|error| panic!("{line}: {error:?}"))
@@ -229,6 +246,89 @@ mod tests {
         ));
     }
 
+    /// What is left of a value of which these paths are kept.
+    fn kept(value: &Value, wanted: &[&[SmolStr]]) -> Option<Value> {
+        if wanted.iter().any(|path| path.is_empty()) {
+            return Some(value.clone());
+        }
+        let Value::Object(fields) = value else {
+            return None;
+        };
+        (!wanted.is_empty()).then(|| Value::Object(fields_kept(fields, wanted)))
+    }
+
+    fn fields_kept(fields: &Record, wanted: &[&[SmolStr]]) -> Record {
+        let kept = fields.iter().filter_map(|(name, value)| {
+            let below = wanted.iter().filter_map(|path| match path {
+                [first, rest @ ..] if first == name => Some(rest),
+                _ => None,
+            });
+            let below: Vec<&[SmolStr]> = below.collect();
+            Some((name.clone(), kept(value, &below)?))
+        });
+        kept.collect()
+    }
+
+    fn values() -> impl Strategy<Value = String> {
+        let plain = proptest::sample::select(vec![
+            "1",
+            "-20",
+            "1.50",
+            "\"u\"",
+            "\"v\\n\"",
+            "null",
+            "true",
+            "A::\"a\"",
+            "A :: B::\"b\"",
+            "word",
+        ]);
+        plain.prop_map(str::to_owned).prop_recursive(3, 20, 4, |inner| {
+            let items = proptest::collection::vec(inner.clone(), 0..3);
+            let items = items.prop_map(|items| format!("[{}]", items.join(", ")));
+            prop_oneof![3 => fields(inner).prop_map(|fields| format!("{{{fields}}}")), 1 => items]
+        })
+    }
+
+    /// Now and then a key comes twice.
+    fn fields(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+        let name = proptest::sample::select(vec!["a", "b", "c", "d"]);
+        let field = (name, value).prop_map(|(name, value)| format!("{name}: {value}"));
+        proptest::collection::vec(field, 0..4).prop_map(|fields| fields.join(", "))
+    }
+
+    /// Of one line of a trace, as it should be or cut.
+    fn lines() -> impl Strategy<Value = String> {
+        let scope = proptest::sample::select(vec![
+            "",
+            "scope() ",
+            "scope(principal: A::\"a\") ",
+            "scope(resource: A::\"b\", principal: B::C::\"a\") ",
+        ]);
+        let entities = proptest::sample::select(vec![
+            "",
+            "",
+            "entities(A::\"a\": { a: 1 } in [A::\"b\"] tags { t: 2 }, A::\"b\": {}) ",
+        ]);
+        let context = proptest::option::of(fields(values()));
+        let action = proptest::sample::select(vec!["A::\"x\"::k", "A::\"x\"::l", "B::\"yy\"::k"]);
+        let cut = proptest::option::weighted(0.1, 0..80_usize);
+        let parts = (scope, entities, context, action, fields(values()), cut);
+        parts.prop_map(|(scope, entities, context, action, logged, cut)| {
+            let context = context.map_or(String::new(), |fields| {
+                format!("request_context({fields}) ")
+            });
+            let line = format!("@7 {scope}{entities}{context}{action}({logged})");
+            let cut = cut.unwrap_or(line.len());
+            line.get(..cut).unwrap_or(&line).to_owned()
+        })
+    }
+
+    fn paths() -> impl Strategy<Value = Option<Vec<Vec<SmolStr>>>> {
+        let name = proptest::sample::select(vec!["a", "b", "c"]).prop_map(SmolStr::new);
+        let path = proptest::collection::vec(name, 1..4);
+        proptest::option::weighted(0.8, proptest::collection::vec(path, 0..4))
+    }
+
     proptest::proptest! {
         /// Pieces of events in any order, and cut anywhere: each line is an event or an error.
         #[test]
@@ -251,6 +351,23 @@ mod tests {
             for line in text.lines() {
                 let time = parse_event(line).map(|event| event.time);
                 assert_eq!(skim_event(line), time);
+            }
+        }
+
+        /// Over whatever event was there before, a line reads as by itself, without what is not wanted.
+        #[test]
+        fn lines_are_read_over_each_other(lines in proptest::collection::vec((lines(), paths()), 1..12)) {
+            let mut room = Room::default();
+            for (line, paths) in &lines {
+                let wanted = paths.as_ref().map(|paths| Wanted::paths(paths.iter().map(Vec::as_slice)));
+                let read = room.read(line, |_, _| wanted.as_deref().map_or(Keep::All, Keep::Only));
+                let mut alone = parse_event(line);
+                if let (Ok(event), Some(paths)) = (&mut alone, paths) {
+                    let paths: Vec<&[SmolStr]> = paths.iter().map(Vec::as_slice).collect();
+                    event.logged = fields_kept(&event.logged, &paths);
+                }
+                assert_eq!(read.map(|()| room.event.clone()), alone);
+                assert_eq!(skim_event(line), parse_event(line).map(|event| event.time));
             }
         }
     }

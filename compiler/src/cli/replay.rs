@@ -13,7 +13,7 @@ use dogwood_compiler::event::strict::{self, StrictError};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use dogwood_compiler::monitor::{Config, Decision, Monitor, RuleError, StepError, Verdict};
-use dogwood_compiler::trace::{self, Keep, Lines, TraceError};
+use dogwood_compiler::trace::{self, Keep, Lines, Room, TraceError};
 use serde::Serialize;
 use serde::ser::{Error, SerializeSeq, Serializer};
 use serde_json::json;
@@ -129,7 +129,7 @@ fn reply(
         trace,
         lines: Lines::new(trace.reader()?),
         monitor,
-        event: Event::default(),
+        room: Room::default(),
         next: 0,
         clock,
     };
@@ -143,8 +143,8 @@ struct Run<'t> {
     trace: &'t input::Text,
     lines: Lines<Box<dyn BufRead + 't>>,
     monitor: Monitor,
-    /// The one at hand.
-    event: Event,
+    /// With the event at hand.
+    room: Room,
     /// The position of the next event.
     next: usize,
     /// The time of the last event, for a replay as a box.
@@ -171,7 +171,7 @@ impl Run<'_> {
         };
         // A box looks at all of an event.
         let as_box = self.clock.is_some();
-        let read = trace::read_event(line, &mut self.event, |action, kind| match as_box {
+        let read = self.room.read(line, |action, kind| match as_box {
             true => Keep::All,
             false => self.monitor.reads(action, kind),
         });
@@ -191,7 +191,7 @@ impl Run<'_> {
     }
 
     fn take(&mut self, position: usize) -> Result<Option<Decided>, Stop> {
-        let event = &mut self.event;
+        let event = &mut self.room.event;
         if let Some(clock) = &mut self.clock {
             event.time = event.time.max(*clock);
             *clock = event.time;

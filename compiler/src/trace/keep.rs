@@ -1,8 +1,7 @@
 //! How much of an event is kept when it is read.
 
-use crate::value::{EntityUid, Value};
+use crate::value::Value;
 use smol_str::SmolStr;
-use std::borrow::Cow;
 
 /// What is kept of a value.
 #[derive(Clone, Copy, Debug)]
@@ -94,12 +93,5 @@ impl<'k> Keep<'k> {
 
     pub(super) fn nothing(self) -> bool {
         matches!(self, Keep::Only([]))
-    }
-
-    pub(super) fn uid(self, (ty, id): &(Cow<'_, str>, Cow<'_, str>)) -> EntityUid {
-        match self {
-            Keep::All => EntityUid::new(ty.as_ref(), id.as_ref()),
-            Keep::Only(_) => EntityUid::default(),
-        }
     }
 }

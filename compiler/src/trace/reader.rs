@@ -1,11 +1,12 @@
 //! The grammar of one line of a trace.
 
-use super::{Keep, MAX_DEPTH, Problem};
-use crate::event::{EntityData, Event, RequestPart};
+use super::{Keep, MAX_DEPTH, Problem, Room};
+use crate::event::{EntityData, RequestPart};
 use crate::value::{EntityUid, Record, Value};
 use smol_str::SmolStr;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::mem::{replace, take};
 
 /// So many keys of one record are compared one by one.
 const FEW: usize = 8;
@@ -15,8 +16,8 @@ const SAFE: usize = 19;
 
 /// Reads an event. What is not kept is read the same and complained of the same.
 ///
-/// Values are made where they stay and not handed back: a short text that has just been written is slow to
-/// move.
+/// Values are made where they stay and not handed back, since a short text that has just been written is slow
+/// to move; and what is there already is left.
 pub(super) struct Reader<'t> {
     text: &'t str,
     at: usize,
@@ -75,7 +76,7 @@ impl<'t> Reader<'t> {
     /// goes by `rest`.
     pub fn event<'k>(
         &mut self,
-        event: &mut Event,
+        room: &mut Room,
         rest: Keep<'_>,
         logged: impl FnOnce(&EntityUid, &str) -> Keep<'k>,
     ) -> Read<()> {
@@ -85,17 +86,33 @@ impl<'t> Reader<'t> {
         let Number::Whole(time) = self.number()? else {
             return Err(Problem::Expected("a time stamp in whole seconds"));
         };
-        event.time = time;
-        event.request = None;
-        if self.take_call("scope") {
-            self.scope(event.request.get_or_insert_default(), rest)?;
+        room.event.time = time;
+        if let Some(part) = room.event.request.take() {
+            room.request = part;
         }
-        if self.take_call("entities") {
-            self.entities(event.request.get_or_insert_default(), rest)?;
+        let scope = self.take_call("scope");
+        if scope {
+            self.scope(room.part(), rest)?;
         }
-        if self.take_call("request_context") {
-            let context = self.record(b')', 1, rest)?;
-            event.request.get_or_insert_default().context = context;
+        let entities = self.take_call("entities");
+        if entities {
+            self.entities(room.part(), rest)?;
+        }
+        let context = self.take_call("request_context");
+        if context {
+            self.record(b')', 1, rest, &mut room.part().context)?;
+        }
+        let event = &mut room.event;
+        if let Some(part) = &mut event.request {
+            if !scope {
+                (part.principal, part.resource) = (None, None);
+            }
+            if !entities {
+                part.entities.clear();
+            }
+            if !context {
+                part.context.clear();
+            }
         }
         let ty = self.path()?.unwrap_or_default();
         let id = self.quoted()?.ok_or(Problem::Expected(
@@ -113,7 +130,16 @@ impl<'t> Reader<'t> {
             renew(&mut event.action.id, &id);
             renew(&mut event.kind, kind);
         }
-        event.logged = self.record(b')', 1, logged(&event.action, kind))?;
+        let keep = logged(&event.action, kind);
+        let mut record = take(&mut event.logged);
+        if record.is_empty() {
+            record = take(&mut room.logged);
+        }
+        if keep.nothing() {
+            room.logged = take(&mut record);
+        }
+        self.record(b')', 1, keep, &mut record)?;
+        event.logged = record;
         self.blanks();
         if self.at < self.text.len() {
             return Err(Problem::TrailingText);
@@ -122,40 +148,52 @@ impl<'t> Reader<'t> {
     }
 
     fn scope(&mut self, request: &mut RequestPart, keep: Keep<'_>) -> Read<()> {
+        let (mut principal, mut resource) = (false, false);
         self.list(b')', |reader| {
             let name = reader.word();
-            let place = match name {
-                Some("principal") => &mut request.principal,
-                Some("resource") => &mut request.resource,
+            let (place, given) = match name {
+                Some("principal") => (&mut request.principal, &mut principal),
+                Some("resource") => (&mut request.resource, &mut resource),
                 _ => return Err(Problem::Expected("`principal` or `resource`")),
             };
-            if place.is_some() {
+            if replace(given, true) {
                 return Err(Problem::RepeatedKey(name.unwrap_or_default().into()));
             }
             reader.colon()?;
             let uid = reader.entity()?;
-            *place = Some(keep.uid(&uid));
+            if keep.all() {
+                renew_uid(place.get_or_insert_default(), &uid);
+            }
             Ok(())
-        })
+        })?;
+        if !principal {
+            request.principal = None;
+        }
+        if !resource {
+            request.resource = None;
+        }
+        Ok(())
     }
 
     fn entities(&mut self, request: &mut RequestPart, keep: Keep<'_>) -> Read<()> {
+        request.entities.clear();
         self.list(b')', |reader| {
-            let uid = reader.entity()?;
+            let (ty, id) = reader.entity()?;
             reader.colon()?;
             if !reader.take(b'{') {
                 return Err(Problem::Expected("`{` and the attributes"));
             }
-            let attrs = reader.record(b'}', 1, keep)?;
+            let mut attrs = Record::new();
+            reader.record(b'}', 1, keep, &mut attrs)?;
             let mut parents = Vec::new();
             if reader.take_word("in") {
                 if !reader.take(b'[') {
                     return Err(Problem::Expected("`[` and the parents"));
                 }
                 reader.list(b']', |reader| {
-                    let parent = reader.entity()?;
+                    let (ty, id) = reader.entity()?;
                     if keep.all() {
-                        parents.push(keep.uid(&parent));
+                        parents.push(EntityUid::new(ty, id));
                     }
                     Ok(())
                 })?;
@@ -169,7 +207,7 @@ impl<'t> Reader<'t> {
             }
             if keep.all() {
                 request.entities.push(EntityData {
-                    uid: keep.uid(&uid),
+                    uid: EntityUid::new(ty, id),
                     attrs,
                     parents,
                     tags,
@@ -204,9 +242,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn record(&mut self, close: u8, depth: usize, keep: Keep<'_>) -> Read<Record> {
-        let mut record = Record::new();
+    /// The record comes out as read, whatever it held before.
+    fn record(&mut self, close: u8, depth: usize, keep: Keep<'_>, record: &mut Record) -> Read<()> {
         let mut keys = Keys::default();
+        let mut kept = 0;
         let mut unread = Value::Null;
         self.list(close, |reader| {
             reader.blanks();
@@ -221,14 +260,22 @@ impl<'t> Reader<'t> {
             if keep.nothing() {
                 return reader.value(depth, keep, &mut unread);
             }
-            let place = record.entry(key.into()).or_insert(Value::Null);
+            let place = match record.get_mut(key) {
+                Some(place) => place,
+                None => record.entry(key.into()).or_insert(Value::Null),
+            };
             reader.value(depth, keep, place)?;
-            if !keep.keeps(place) {
+            if keep.keeps(place) {
+                kept += 1;
+            } else {
                 record.remove(key);
             }
             Ok(())
         })?;
-        Ok(record)
+        if record.len() > kept {
+            record.retain(|name, _| keys.has(name) && !keep.below(name).nothing());
+        }
+        Ok(())
     }
 
     /// Unlike attributes, tags may be called anything.
@@ -260,18 +307,33 @@ impl<'t> Reader<'t> {
         Ok(record)
     }
 
-    /// Where nothing is kept, the place stays as it is.
+    /// Null where nothing is kept.
     fn value(&mut self, depth: usize, keep: Keep<'_>, place: &mut Value) -> Read<()> {
         if depth > MAX_DEPTH {
             return Err(Problem::TooDeep);
         }
-        self.blanks();
+        if self.take(b'{') {
+            let mut record = match replace(place, Value::Null) {
+                Value::Object(record) => record,
+                _ => Record::new(),
+            };
+            self.record(b'}', depth + 1, keep, &mut record)?;
+            if !keep.nothing() {
+                *place = Value::Object(record);
+            }
+            return Ok(());
+        }
+        let all = keep.all();
+        if !all {
+            *place = Value::Null;
+        }
         match self.byte() {
-            Some(b'{') => {
-                self.at += 1;
-                let record = self.record(b'}', depth + 1, keep)?;
-                if !keep.nothing() {
-                    *place = Value::Object(record);
+            Some(b'"') => {
+                let text = self.quoted()?.unwrap_or_default();
+                match place {
+                    Value::String(known) => renew(known, &text),
+                    place if all => *place = Value::String(text.into()),
+                    _ => {}
                 }
             }
             Some(b'[') => {
@@ -281,25 +343,19 @@ impl<'t> Reader<'t> {
                 self.list(b']', |reader| {
                     let mut item = Value::Null;
                     reader.value(depth + 1, keep, &mut item)?;
-                    if keep.all() {
+                    if all {
                         items.push(item);
                     }
                     Ok(())
                 })?;
-                if keep.all() {
+                if all {
                     *place = Value::Array(items);
-                }
-            }
-            Some(b'"') => {
-                let text = self.quoted()?;
-                if keep.all() {
-                    *place = Value::String(SmolStr::new(text.unwrap_or_default()));
                 }
             }
             Some(byte) if starts_word(byte) => self.word_or_entity(keep, place)?,
             _ => {
                 let number = self.number()?;
-                if keep.all() {
+                if all {
                     *place = match number {
                         Number::Whole(n) => Value::Int(n),
                         Number::Decimal(text) => Value::Decimal(text.into()),
@@ -322,12 +378,12 @@ impl<'t> Reader<'t> {
         if is_entity {
             self.at = before;
             let uid = self.entity()?;
-            if keep.all() {
-                *place = Value::Entity(keep.uid(&uid));
+            match place {
+                Value::Entity(known) => renew_uid(known, &uid),
+                place if keep.all() => *place = EntityUid::new(uid.0, uid.1).into(),
+                _ => {}
             }
-            return Ok(());
-        }
-        if keep.all() {
+        } else if keep.all() {
             *place = match word {
                 "null" => Value::Null,
                 "true" => Value::Bool(true),
@@ -552,6 +608,11 @@ fn renew(place: &mut SmolStr, text: &str) {
     }
 }
 
+fn renew_uid(place: &mut EntityUid, (ty, id): &Uid<'_>) {
+    renew(&mut place.ty, ty);
+    renew(&mut place.id, id);
+}
+
 /// The keys of a record so far.
 #[derive(Default)]
 struct Keys<'t> {
@@ -563,9 +624,7 @@ struct Keys<'t> {
 impl<'t> Keys<'t> {
     /// Whether the key is new.
     fn add(&mut self, key: &'t str) -> bool {
-        let first = key.as_bytes().first();
-        let is = |known: &&str| known.as_bytes().first() == first && **known == *key;
-        if self.few.iter().take(self.len).any(is) {
+        if self.is_few(key) {
             return false;
         }
         let Some(place) = self.few.get_mut(self.len) else {
@@ -574,6 +633,16 @@ impl<'t> Keys<'t> {
         *place = key;
         self.len += 1;
         true
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.is_few(key) || self.many.contains(key)
+    }
+
+    fn is_few(&self, key: &str) -> bool {
+        let first = key.as_bytes().first();
+        let is = |known: &&str| known.as_bytes().first() == first && **known == *key;
+        self.few.iter().take(self.len).any(is)
     }
 }
 
