@@ -3,12 +3,13 @@
 //! `PROPTEST_CASES` says how many cases are run.
 
 use super::formulas::{Writer, services, traces};
-use super::stage::try_rules;
+use super::stage::{try_rules, written};
 use dogwood_compiler::event::Event;
 use dogwood_compiler::grammar::ast::{ClauseBody, Cond, Item, Rule};
 use dogwood_compiler::grammar::parse_policy;
-use dogwood_compiler::monitor::{CellKind, Config, Monitor, Policy, lateness, replay};
+use dogwood_compiler::monitor::{CellKind, Config, Decision, Monitor, Policy, lateness, replay};
 use dogwood_compiler::schema::Service;
+use dogwood_compiler::trace::Room;
 use dogwood_tests::naive::Naive;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestCaseError, TestRunner};
@@ -53,6 +54,26 @@ fn more(count: &Cell<u32>, by: usize) {
     count.set(count.get() + u32::try_from(by).unwrap_or(0));
 }
 
+/// The decisions where the events are read from their lines, and no more of them than the monitor wants.
+fn replay_of_lines(policy: &Arc<Policy>, events: &[Event]) -> Vec<(usize, i64, Decision)> {
+    let config = Config {
+        lateness: lateness(events),
+        explained: false,
+    };
+    let mut monitor = Monitor::new(policy.clone(), config);
+    let mut room = Room::default();
+    let mut decisions = Vec::new();
+    for (position, event) in events.iter().enumerate() {
+        let line = written(event);
+        let read = room.read(&line, |action, kind| monitor.reads(action, kind));
+        assert_eq!(read, Ok(()), "{line}");
+        if let Ok(Some(decision)) = monitor.step(&room.event) {
+            decisions.push((position, room.event.time, decision));
+        }
+    }
+    decisions
+}
+
 /// Compares the determining rules of every decision.
 fn compare(
     text: &str,
@@ -65,7 +86,9 @@ fn compare(
     for cell in policy.cells() {
         *seen.kinds.borrow_mut().entry(cell.kind).or_default() += 1;
     }
-    for (position, time, decision) in replay(policy, events) {
+    let decisions = replay(policy.clone(), events);
+    prop_assert_eq!(&decisions, &replay_of_lines(&policy, events), "{}", text);
+    for (position, time, decision) in decisions {
         let naive = Naive::new(&events[..=position], &service.events);
         let applies = events[position].action.id != "beep";
         let expected: Vec<usize> = rules

@@ -188,3 +188,56 @@ pub fn moves(leaf: &str, events: &[Event]) -> String {
     });
     of_moves.map(|(_, _, decision)| letter(decision)).collect()
 }
+
+/// The event as a line of a trace.
+pub fn written(event: &Event) -> String {
+    let mut line = format!("@{} ", event.time);
+    if let Some(part) = &event.request {
+        let scope = [("principal", &part.principal), ("resource", &part.resource)];
+        let scope = scope
+            .into_iter()
+            .filter_map(|(name, uid)| Some(format!("{name}: {}", uid.as_ref()?)));
+        line += &format!("scope({}) ", scope.collect::<Vec<_>>().join(", "));
+        let entities = part.entities.iter().map(|entity| {
+            let (attrs, tags) = (fields(&entity.attrs), fields(&entity.tags));
+            let parents: Vec<String> = entity.parents.iter().map(EntityUid::to_string).collect();
+            format!(
+                "{}: {{ {attrs} }} in [{}] tags {{ {tags} }}",
+                entity.uid,
+                parents.join(", ")
+            )
+        });
+        line += &format!("entities({}) ", entities.collect::<Vec<_>>().join(", "));
+        line += &format!("request_context({}) ", fields(&part.context));
+    }
+    line += &format!(
+        "{}::{}({})",
+        event.action,
+        event.kind,
+        fields(&event.logged)
+    );
+    line
+}
+
+fn fields(record: &Record) -> String {
+    let fields = record
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", written_value(value)));
+    fields.collect::<Vec<_>>().join(", ")
+}
+
+fn written_value(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(b) => b.to_string(),
+        Value::Int(n) => n.to_string(),
+        Value::String(text) => format!("{:?}", text.as_str()),
+        Value::Decimal(text) => text.to_string(),
+        Value::Entity(uid) => uid.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(written_value).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(inner) => format!("{{ {} }}", fields(inner)),
+    }
+}
