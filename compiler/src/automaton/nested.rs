@@ -59,8 +59,11 @@ struct Happened {
 struct Events {
     at: VecDeque<At>,
     /// What is kept of each, one behind the other. Few logs keep anything.
-    vals: Option<Box<VecDeque<Val>>>,
+    vals: Option<Box<Kept>>,
 }
+
+#[derive(Clone, Debug, Default)]
+struct Kept(VecDeque<Val>);
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedNested {
@@ -174,7 +177,7 @@ impl Nested {
                 .ids()
                 .filter_map(|id| Some((keys.key(id)?, keys.get(id)?)))
             {
-                let kept = events.vals.iter().flat_map(|vals| vals.iter());
+                let kept = events.vals.iter().flat_map(|vals| &vals.0);
                 key.iter().chain(kept).for_each(|val| seen(*val));
             }
         }
@@ -186,7 +189,7 @@ impl Nested {
             let keys = ids.filter_map(|id| {
                 let events = happened.keys.get(id)?;
                 let times = events.at.iter().copied().collect();
-                let vals = events.vals.iter().flat_map(|vals| vals.iter().copied());
+                let vals = events.vals.iter().flat_map(|vals| vals.0.iter().copied());
                 Some((happened.keys.key(id)?.to_vec(), times, vals.collect()))
             });
             keys.collect()
@@ -241,7 +244,7 @@ impl Happened {
             grow(&mut events.at, 1);
             events.at.push_back(at);
             if !vals.is_empty() {
-                let kept = events.vals.get_or_insert_default();
+                let Kept(kept) = &mut **events.vals.get_or_insert_default();
                 grow(kept, vals.len());
                 kept.extend(vals);
             }
@@ -282,14 +285,14 @@ impl Happened {
 impl Events {
     /// How many values are kept of each event.
     fn kept(&self) -> usize {
-        let vals = self.vals.as_ref().map_or(0, |vals| vals.len());
+        let vals = self.vals.as_ref().map_or(0, |vals| vals.0.len());
         vals.checked_div(self.at.len()).unwrap_or(0)
     }
 
     fn val(&self, event: usize, column: usize) -> Option<Val> {
         let kept = self.kept();
         let vals = self.vals.as_ref().filter(|_| column < kept)?;
-        vals.get(event * kept + column).copied()
+        vals.0.get(event * kept + column).copied()
     }
 
     /// Drops what is stamped earlier; how many.
@@ -299,15 +302,15 @@ impl Events {
         self.at.drain(..gone);
         give_back(&mut self.at);
         if let Some(vals) = &mut self.vals {
-            vals.drain(..gone * kept);
-            give_back(vals);
+            vals.0.drain(..gone * kept);
+            give_back(&mut vals.0);
         }
         gone
     }
 
     fn bytes(&self) -> usize {
         let vals = self.vals.iter();
-        let vals = vals.map(|vals| size_of::<VecDeque<Val>>() + vals.capacity() * size_of::<Val>());
+        let vals = vals.map(|vals| size_of::<Kept>() + vals.0.capacity() * size_of::<Val>());
         self.at.capacity() * size_of::<At>() + vals.sum::<usize>()
     }
 }

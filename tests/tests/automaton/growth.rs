@@ -30,7 +30,7 @@ impl Drawn {
             let input = [
                 (
                     "crate".into(),
-                    Value::str(&format!("c{}", self.below(values))),
+                    Value::str(format!("c{}", self.below(values))),
                 ),
                 ("kg".into(), Value::Int(self.below(values) as i64)),
             ];

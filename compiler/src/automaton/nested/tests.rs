@@ -4,8 +4,8 @@ use super::super::formula::{Number, Side, Test, Then, When};
 use super::super::row::{Cmp, Slot};
 use super::super::store::At;
 use super::super::value::Val;
+use super::Events;
 use super::ask::Asked;
-use super::{Events, VecDeque};
 use proptest::prelude::*;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -110,8 +110,7 @@ proptest! {
             let now = At { pos, time };
             for (log, val) in logs.iter_mut().zip(of).filter(|(_, val)| **val < 2) {
                 log.at.push_back(now);
-                let vals = log.vals.get_or_insert_with(|| Box::new(VecDeque::new()));
-                vals.push_back(Val::Int(*val));
+                log.vals.get_or_insert_default().0.push_back(Val::Int(*val));
             }
             let all: SmallVec<[Option<&Events>; 4]> = logs.iter().map(Some).collect();
             let mut asked = Asked::new(all, &late, &known);
