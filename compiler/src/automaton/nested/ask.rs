@@ -268,7 +268,8 @@ impl<'n> Asked<'n> {
             Val::Int(i64::try_from(end - start).unwrap_or(i64::MAX))
         } else {
             let mut inside: Vec<Here<'n>> = Vec::with_capacity(end - start);
-            for event in start..end {
+            // Newest first, as everything is asked.
+            for event in (start..end).rev() {
                 if let Some(events) = log
                     && let Some(at) = events.at.get(event)
                 {
