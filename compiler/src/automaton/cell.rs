@@ -70,7 +70,9 @@ impl CellState {
                 ..
             } => CellState::Window(Counts::new(def, counted, *sum, *by_time_point)),
             CellOp::Nested { logs, .. } => CellState::Nested(Nested::new(logs)),
-            CellOp::Pair { group, .. } => CellState::Pair(Joint::new(def.columns.len(), *group)),
+            CellOp::Pair { group, summed, .. } => {
+                CellState::Pair(Joint::new(def.columns.len(), *group, *summed))
+            }
         }
     }
 

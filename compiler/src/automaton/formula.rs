@@ -93,11 +93,13 @@ pub(crate) enum CellOp {
         by_time_point: bool,
     },
     /// The rows of one cell that others have, or do not have. The columns are those of the left one, which has
-    /// those of all others; leaves ask by those of `group`, a bit each; `events` can change any.
+    /// those of all others; leaves ask by those of `group`, a bit each, perhaps for the sum of one; `events` can
+    /// change any.
     Pair {
         left: Node,
         others: Vec<Other>,
         group: u64,
+        summed: Option<usize>,
         events: BTreeSet<EventTypeId>,
     },
     /// An operator whose parts are told apart by different values of the request: what happened is kept, and

@@ -3,11 +3,12 @@
 //! `exists u. formerly A{x: u} && formerly B{x: u} && !formerly C{x: u}` asks whether any `u` is in the first two
 //! and not in the third. Found out at the decision, that takes as long as one of them has rows; so what holds is
 //! kept, for each value of the columns a leaf asks by in the order in which it ends. The first answers, and where
-//! a leaf counts, their number.
+//! a leaf counts or adds up, their number or their sum.
 
 use super::formula::{CellDef, CellOp, Node, Other, Use};
 use super::index::{Key, select};
 use super::keyed::{Flat, Keyed};
+use super::row::clamp;
 use super::solve::Moment;
 use super::store::{Times, in_window};
 use super::table::{Found, Table};
@@ -25,9 +26,13 @@ type Known = SmallVec<[Option<Val>; 4]>;
 pub(crate) struct Joint {
     /// The columns by which leaves ask, a bit each.
     group: u64,
+    /// The column that is added up.
+    summed: Option<usize>,
     pairs: Keyed<Flat, Pair>,
     /// The values of those columns.
     groups: Keyed<Flat, Group>,
+    /// The sum of each group, by its number; nothing where nothing is added up.
+    sums: Vec<i128>,
     /// By group, what holds unless time has passed, in the order in which it ends.
     order: BTreeSet<(u32, i64, u32)>,
     /// What a negated cell hides, by the second from which it does not.
@@ -140,9 +145,11 @@ impl<'m> Sides<'m> {
 }
 
 impl Joint {
-    pub fn new(columns: usize, group: u64) -> Joint {
+    pub fn new(columns: usize, group: u64, summed: Option<usize>) -> Joint {
         Joint {
             group,
+            summed,
+            sums: Vec::new(),
             pairs: Keyed::new(Flat::new(columns)),
             groups: Keyed::new(Flat::new(group.count_ones() as usize)),
             order: BTreeSet::new(),
@@ -221,6 +228,7 @@ impl Joint {
             return;
         }
         self.order.insert((group, span.until, id));
+        self.add(group, self.share(id));
         if let Some(group) = self.groups.get_mut(group) {
             group.shown += 1;
         }
@@ -235,8 +243,31 @@ impl Joint {
             return;
         }
         self.order.remove(&(group, span.until, id));
+        self.add(group, -self.share(id));
         if let Some(group) = self.groups.get_mut(group) {
             group.shown = group.shown.saturating_sub(1);
+        }
+    }
+
+    /// What a pair adds to the sum of its group.
+    fn share(&self, id: u32) -> i128 {
+        let pair = self.pairs.key(id).unwrap_or(&[]);
+        match self.summed.and_then(|column| pair.get(column)) {
+            Some(Val::Int(n)) => i128::from(*n),
+            _ => 0,
+        }
+    }
+
+    fn add(&mut self, group: u32, share: i128) {
+        if self.summed.is_none() {
+            return;
+        }
+        let group = group as usize;
+        if self.sums.len() <= group {
+            self.sums.resize(group + 1, 0);
+        }
+        if let Some(sum) = self.sums.get_mut(group) {
+            *sum += share;
         }
     }
 
@@ -288,8 +319,8 @@ impl Joint {
         shown.rev().any(|(.., id)| ask(*id)) || self.revealed(group, now).any(ask)
     }
 
-    /// How many pairs hold now that agree with what is known: the columns asked by, and no others.
-    pub fn count(
+    /// How many pairs hold now that agree with what is known, or their sum: the columns asked by, and no others.
+    pub fn total(
         &self,
         left: &Node,
         others: &[Other],
@@ -302,27 +333,37 @@ impl Joint {
             .group_of(known)
             .filter(|_| asked && !moment.late && Sides::new(left, others, moment).is_some());
         let Some(key) = key else {
-            let mut count = 0;
-            self.find(left, others, moment, known, |_| {
-                count += 1;
+            let mut total = 0;
+            self.find(left, others, moment, known, |pair| {
+                total += match self.summed {
+                    None => 1,
+                    Some(column) => match pair.get(column) {
+                        Some(Val::Int(n)) => i128::from(*n),
+                        _ => 0,
+                    },
+                };
                 false
             });
-            return count;
+            return clamp(total);
         };
         let Some(group) = self.groups.find(&key) else {
             return 0;
         };
-        let shown = self.groups.get(group).map_or(0, |group| group.shown);
-        let over = self
-            .order
-            .range((group, i64::MIN, 0)..(group, now, 0))
-            .count();
+        let each = |id: u32| match self.summed {
+            None => 1,
+            Some(_) => self.share(id),
+        };
+        let shown = match self.summed {
+            None => self.groups.get(group).map_or(0, |group| group.shown.into()),
+            Some(_) => self.sums.get(group as usize).copied().unwrap_or(0),
+        };
+        let over = self.order.range((group, i64::MIN, 0)..(group, now, 0));
+        let over: i128 = over.map(|(.., id)| each(*id)).sum();
         let revealed = self.revealed(group, now).filter(|id| {
             let pair = self.pairs.get(*id);
             pair.is_some_and(|pair| pair.span.until >= now)
         });
-        let count = i64::from(shown) + revealed.count() as i64 - over as i64;
-        count.max(0)
+        clamp(shown + revealed.map(each).sum::<i128>() - over)
     }
 
     /// What is hidden no more and not in its place yet.
@@ -363,7 +404,7 @@ impl Joint {
         }
         if self.pairs.is_sparse() {
             let saved = self.saved();
-            *self = Joint::new(self.pairs.width(), self.group);
+            *self = Joint::new(self.pairs.width(), self.group, self.summed);
             saved.iter().for_each(|(vals, span)| self.put(vals, *span));
         }
     }
@@ -384,6 +425,7 @@ impl Joint {
         self.pairs.bytes()
             + self.groups.bytes()
             + self.order.len() * size_of::<(u32, i64, u32)>() * 3 / 2
+            + self.sums.capacity() * size_of::<i128>()
             + self.hidden.len() * size_of::<(i64, u32)>() * 3 / 2
             + self.deadlines.capacity() * size_of::<Reverse<(i64, u32)>>()
     }

@@ -55,14 +55,14 @@ impl Network {
                 let mut inner = known.clone();
                 inner.retain(|slot| !vars.contains(slot));
                 self.pair_up(body, &mut inner.clone());
-                if *op == Total::Count
-                    && let Node::Cell(cell) = body.as_ref()
+                if let Node::Cell(cell) = body.as_ref()
                     && self.counts(cell, vars, &inner)
+                    && let Some(cell) = self.totalled(cell, *op, vars)
                 {
                     *term = Term::Window {
                         op: *op,
                         vars: std::mem::take(vars),
-                        cell: cell.clone(),
+                        cell,
                     };
                 }
             }
@@ -86,6 +86,22 @@ impl Network {
             .filter(|slot| !known.contains(slot))
             .collect();
         joins && free == counted
+    }
+
+    /// The cell that keeps the number of its pairs, or a sum of theirs.
+    fn totalled(&mut self, cell: &Use, op: Total, vars: &[Slot]) -> Option<Use> {
+        let Total::Sum(var) = op else {
+            return Some(cell.clone());
+        };
+        let var = vars.get(var)?;
+        let mut def = self.cells.get(cell.cell)?.clone();
+        if let CellOp::Pair { summed, .. } = &mut def.op {
+            *summed = Some(cell.slots.iter().position(|slot| slot == var)?);
+        }
+        Some(Use {
+            cell: self.cell(def),
+            ..cell.clone()
+        })
     }
 
     /// What takes the place of parts of a conjunction, this one and later ones, if some go together.
@@ -213,6 +229,7 @@ impl Network {
                 left: Node::Cell(inner_left),
                 others: sides,
                 group,
+                summed: None,
                 events,
             },
             window,

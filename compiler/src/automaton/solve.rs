@@ -461,7 +461,7 @@ impl Moment<'_> {
                 let mut row = row.clone();
                 vars.iter().for_each(|var| row.set(*var, None));
                 let known = known(def, cell, &row)?;
-                return Some(joint.count(left, others, self, &known));
+                return Some(joint.total(left, others, self, &known));
             }
             _ => return None,
         };

@@ -88,6 +88,19 @@ fn most_cells_cost_a_lookup() {
             ],
         ),
         (
+            "(sum k for (k: Long), (c: String). where (formerly within 20s Q{ input.crate: c, input.kg: k } && formerly within 9s M{ input.crate: c })) <= 2",
+            vec![
+                of(CellKind::Latest),
+                of(CellKind::Latest),
+                (
+                    CellKind::Pair,
+                    Cost::Rows,
+                    Cost::Constant,
+                    Some("an event changes every pair that has its values"),
+                ),
+            ],
+        ),
+        (
             "exists (c: String). (formerly within 20s Q{ input.crate: c } && !formerly within 9s M{ input.crate: c })",
             vec![
                 of(CellKind::Latest),

@@ -215,6 +215,10 @@ impl<'c> Writer<'c> {
         self.wrote.insert("joined");
         let both = format!("formerly {first} ({one}) && formerly {second} ({other}){rest}");
         match self.pick(3) {
+            0 if ty == Ty::Long => {
+                let op = self.of(&["count", "sum x"]);
+                format!("({op} for (x: Long). where ({both})) >= 2")
+            }
             0 => format!("(count for (x: {}). where ({both})) >= 2", name_of(ty)),
             _ => format!("exists (x: {}). ({both})", name_of(ty)),
         }
