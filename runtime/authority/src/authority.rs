@@ -1,11 +1,13 @@
-//! The authority itself: one thread that orders every request, makes it durable, asks the policy, records
+//! The authority itself: one writer that orders every request, makes it durable, asks the policy, records
 //! the decision, and only then answers.
 //!
 //! ```text
-//! checkpoints ──decide──▶ channel ──▶ writer: everything waiting becomes one transaction
-//!             ◀─answer──            check → append → step → … → commit → record → answer
-//!                                   between: parts of a snapshot, old events dropped
+//! checkpoints ──decide──▶ inbox ──▶ writer: everything waiting becomes one transaction
+//!             ◀─answer──          check → append → step → … → commit → record → answer
+//!                                 between: parts of a snapshot, old events dropped
 //! ```
+//!
+//! The writer runs on the thread of whoever finds it idle (`inbox.rs`).
 //!
 //! A verdict leaves after the commit that made its request durable, so concurrent callers share one sync. A
 //! fault in storage, in the records or in evaluation denies that request and every later one.
@@ -16,12 +18,14 @@ use crate::engine::PolicySet;
 use crate::gate::{Caller, Gate, Permit};
 use crate::history::{Built, Entry, Reader};
 use dogwood_compiler::value::{EntityUid, Record};
+use inbox::{Closed, Inbox};
 use smol_str::SmolStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+mod inbox;
 mod judge;
 mod snapshot;
 mod start;
@@ -38,11 +42,11 @@ const QUEUE: usize = 1024;
 /// Events of one transaction at most.
 const BATCH: usize = 256;
 
-/// The one place where a box decides. Dropping it ends the writer; permits still out are recorded as
+/// The one place where a box decides. Dropping it ends that; permits still out are recorded as
 /// indeterminate when the box is opened again.
 pub struct Authority {
-    inbox: SyncSender<Message>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    inbox: Arc<Inbox>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     /// For a new policy to catch up with the history; gone once closed.
     reader: Mutex<Option<Reader>>,
     recovered: Recovered,
@@ -101,9 +105,17 @@ enum Message {
     },
     /// The policy that was to be installed is none.
     Rejected(String),
-    /// Something else has come for the writer.
-    Woken,
     Stop,
+}
+
+impl Message {
+    /// Whether it is for the authority's own thread.
+    fn is_control(&self) -> bool {
+        matches!(
+            self,
+            Message::Install { .. } | Message::Rejected(_) | Message::Stop
+        )
+    }
 }
 
 /// A request that was permitted and has not ended.
@@ -147,7 +159,9 @@ impl Authority {
             built: Box::new(built),
             answer,
         };
-        self.inbox.send(message).map_err(|_| ReloadError::Closed)?;
+        self.inbox
+            .send(message)
+            .map_err(|Closed| ReloadError::Closed)?;
         installed.recv().map_err(|_| ReloadError::Closed)?
     }
 
@@ -156,16 +170,16 @@ impl Authority {
         let _ = self.inbox.send(Message::Rejected(reason.into()));
     }
 
-    /// Ends the writer once everything sent so far is answered. Whatever is asked later is denied.
+    /// Ends it once everything sent so far is answered. Whatever is asked later is denied.
     pub fn close(&self) {
         let _ = self.inbox.send(Message::Stop);
-        let writer = self
-            .writer
+        let thread = self
+            .thread
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(writer) = writer {
-            let _ = writer.join();
+        if let Some(thread) = thread {
+            let _ = thread.join();
         }
         self.reader
             .lock()
@@ -187,13 +201,13 @@ impl Authority {
             key,
             answer,
         };
-        if self.inbox.send(message).is_err() {
+        if self.inbox.ask(message).is_err() {
             return Err(closed);
         }
         let granted = verdict.recv().map_err(|_| closed)??;
         Ok(Box::new(Ticket {
             granted: Some(granted),
-            inbox: self.inbox.clone(),
+            inbox: Arc::clone(&self.inbox),
         }))
     }
 }
@@ -229,7 +243,7 @@ impl Gate for Authority {
     fn what_if(&self, _: &Caller, action: Action) -> Result<(), Denial> {
         let closed = closed(&action);
         let (answer, verdict) = sync_channel(1);
-        if self.inbox.send(Message::WhatIf { action, answer }).is_err() {
+        if self.inbox.ask(Message::WhatIf { action, answer }).is_err() {
             return Err(closed);
         }
         verdict.recv().map_err(|_| closed)?
@@ -246,13 +260,13 @@ impl Gate for Authority {
 
 struct Ticket {
     granted: Option<Granted>,
-    inbox: SyncSender<Message>,
+    inbox: Arc<Inbox>,
 }
 
 impl Permit for Ticket {
     fn complete(mut self: Box<Self>, outcome: Outcome) {
         if let Some(granted) = self.granted.take() {
-            // A writer that is gone leaves the request open in the history; the next run ends it.
+            // An authority that is gone leaves the request open in the history; the next run ends it.
             let _ = self.inbox.send(Message::Complete { granted, outcome });
         }
     }

@@ -3,8 +3,9 @@
 use crate::action::Action;
 use crate::denial::{Denial, DenyCause, RuleName};
 use crate::gate::Caller;
-use serde_json::{Value as Json, json};
+use serde::Serialize;
 use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::io::Write;
 
 /// No attribute is longer, in bytes.
@@ -59,7 +60,7 @@ impl Records {
         let denied = decided.verdict.err();
         let mut attributes = vec![
             text("strands.box.policy.action", decided.action.name()),
-            text("strands.box.policy.resource", &decided.action.target()),
+            text("strands.box.policy.resource", decided.action.target()),
             text(
                 "strands.box.policy.verdict",
                 if denied.is_some() { "deny" } else { "permit" },
@@ -70,12 +71,12 @@ impl Records {
             ),
         ];
         if let Some(denial) = denied {
-            attributes.push(text("strands.box.policy.reason", &denial.to_string()));
+            attributes.push(text("strands.box.policy.reason", denial.to_string()));
         }
         attributes.push(text("strands.box.policy.principal", "Box::Agent::\"self\""));
-        attributes.push(text("strands.box.policy.rule", &governing(decided)));
+        attributes.push(text("strands.box.policy.rule", governing(decided)));
         if let Some((_, Some(description))) = decided.rule {
-            attributes.push(text("strands.box.policy.description", description));
+            attributes.push(text("strands.box.policy.description", description.as_str()));
         }
         attributes.push(text(
             "strands.box.policy.category",
@@ -84,7 +85,7 @@ impl Records {
         if !decided.determining.is_empty() {
             attributes.push(texts(
                 "strands.box.policy.determining.ids",
-                &decided.determining,
+                decided.determining.iter().map(String::as_str),
             ));
         }
         if let Some(Denial {
@@ -97,7 +98,7 @@ impl Records {
         if !decided.request_id.is_empty() {
             attributes.push(text("strands.box.request.id", decided.request_id));
         }
-        attributes.push(text("strands.box.caller", &caller(decided.caller)));
+        attributes.push(text("strands.box.caller", caller(decided.caller)));
         attributes.extend(about(decided.action, &self.policy));
         let severity = if denied.is_some() {
             ("DENY", 13)
@@ -130,7 +131,7 @@ impl Records {
             text("strands.box.request.id", request_id),
         ];
         if let Some((field, value)) = output {
-            attributes.push(text(&format!("strands.box.outcome.{field}"), &value));
+            attributes.push(text(format!("strands.box.outcome.{field}"), value));
         }
         self.log(
             "strands-box.policy",
@@ -172,37 +173,103 @@ impl Records {
         sequence: u64,
         time: i64,
         (severity, number): (&str, u8),
-        attributes: Vec<Json>,
+        attributes: Vec<Attribute<'_>>,
     ) -> std::io::Result<()> {
-        let mut record = json!({
-            "timeUnixNano": format!("{time}000000000"),
-            "severityNumber": number,
-            "severityText": severity,
-            "eventName": event,
-            "attributes": attributes,
-        });
-        if let (Some(fields), true) = (record.as_object_mut(), sequence > 0) {
-            fields.insert(
-                "traceId".into(),
-                format!("{:016x}{sequence:016x}", self.run.run_id).into(),
-            );
-            fields.insert("spanId".into(), format!("{sequence:016x}").into());
-        }
-        let line = json!({ "resourceLogs": [{
-            "resource": { "attributes": [
-                text("service.name", "strands-box"),
-                text("strands.box.name", &self.run.box_id),
-                text("strands.box.source", "box"),
-                text("strands.box.run.id", &format!("{:016x}", self.run.run_id)),
-            ] },
-            "scopeLogs": [{ "scope": { "name": scope }, "logRecords": [record] }],
-        }] });
-        writeln!(self.out, "{line}")
+        let run_id = format!("{:016x}", self.run.run_id);
+        let span_id = (sequence > 0).then(|| format!("{sequence:016x}"));
+        let export = Export {
+            resource_logs: [ResourceLogs {
+                resource: Resource {
+                    attributes: [
+                        text("service.name", "strands-box"),
+                        text("strands.box.name", self.run.box_id.as_str()),
+                        text("strands.box.source", "box"),
+                        text("strands.box.run.id", run_id.as_str()),
+                    ],
+                },
+                scope_logs: [ScopeLogs {
+                    scope: Scope { name: scope },
+                    log_records: [LogRecord {
+                        time_unix_nano: format!("{time}000000000"),
+                        severity_number: number,
+                        severity_text: severity,
+                        event_name: event,
+                        attributes,
+                        trace_id: span_id.as_ref().map(|span| format!("{run_id}{span}")),
+                        span_id,
+                    }],
+                }],
+            }],
+        };
+        serde_json::to_writer(&mut self.out, &export)?;
+        self.out.write_all(b"\n")
     }
 
     pub fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush()
     }
+}
+
+/// One line: an `ExportLogsServiceRequest` of OTLP in its JSON encoding.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Export<'r> {
+    resource_logs: [ResourceLogs<'r>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceLogs<'r> {
+    resource: Resource<'r>,
+    scope_logs: [ScopeLogs<'r>; 1],
+}
+
+#[derive(Serialize)]
+struct Resource<'r> {
+    attributes: [Attribute<'r>; 4],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ScopeLogs<'r> {
+    scope: Scope<'r>,
+    log_records: [LogRecord<'r>; 1],
+}
+
+#[derive(Serialize)]
+struct Scope<'r> {
+    name: &'r str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LogRecord<'r> {
+    time_unix_nano: String,
+    severity_number: u8,
+    severity_text: &'r str,
+    event_name: &'r str,
+    attributes: Vec<Attribute<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Attribute<'r> {
+    key: Cow<'r, str>,
+    value: AnyValue<'r>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum AnyValue<'r> {
+    StringValue(Cow<'r, str>),
+    /// As text: JSON has no 64-bit numbers.
+    IntValue(String),
+    ArrayValue {
+        values: Vec<AnyValue<'r>>,
+    },
 }
 
 fn cause(cause: &DenyCause) -> &'static str {
@@ -243,35 +310,37 @@ fn category(action: &Action) -> &str {
 }
 
 /// The attributes of one family of actions.
-fn about(action: &Action, policy: &str) -> Vec<Json> {
+fn about<'r>(action: &'r Action, policy: &str) -> Vec<Attribute<'r>> {
     match action {
         Action::FsRead { path, .. }
         | Action::FsWrite { path, .. }
         | Action::FsDelete { path, .. }
-        | Action::FsMove { path } => vec![text("file.path", path)],
+        | Action::FsMove { path } => vec![text("file.path", path.as_str())],
         Action::ShellExec(command) | Action::ShellSpawn(crate::action::Spawn { command, .. }) => {
-            let arguments: Vec<String> = command
+            let arguments = command
                 .words
                 .iter()
                 .skip(1)
                 .take(MOST_ARGUMENTS)
-                .map(|word| shown(word, policy))
-                .collect();
+                .map(|word| shown(word, policy));
             vec![
-                text("process.command", &command.program),
-                texts("process.command_args", &arguments),
-                text("process.working_directory", &command.cwd),
+                text("process.command", command.program.as_str()),
+                texts("process.command_args", arguments),
+                text("process.working_directory", command.cwd.as_str()),
             ]
         }
         Action::NetConnect { host, port, .. } => {
-            vec![text("server.address", host), whole("server.port", *port)]
+            vec![
+                text("server.address", host.as_str()),
+                whole("server.port", *port),
+            ]
         }
         Action::HttpRequest {
             host, port, method, ..
         } => vec![
-            text("server.address", host),
+            text("server.address", host.as_str()),
             whole("server.port", *port),
-            text("http.request.method", method),
+            text("http.request.method", method.as_str()),
         ],
         Action::McpCall { .. } | Action::Tool { .. } => Vec::new(),
     }
@@ -280,7 +349,7 @@ fn about(action: &Action, policy: &str) -> Vec<Json> {
 /// A word of a command as records show it. Which words stood in the script as written and which came out
 /// of a variable is not known here, so every word counts as expanded: flags are shown, and words that the
 /// policy itself quotes; other values are not.
-fn shown(word: &str, policy: &str) -> String {
+fn shown<'w>(word: &'w str, policy: &str) -> Cow<'w, str> {
     if !word.is_empty() && policy.contains(&format!("\"{word}\"")) {
         return word.into();
     }
@@ -298,37 +367,48 @@ fn shown(word: &str, policy: &str) -> String {
             && rest.bytes().all(|b| b == b'-' || b.is_ascii_lowercase())
     });
     match (long, short && !value) {
-        (true, _) if value => format!("{name}={REDACTED}"),
+        (true, _) if value => format!("{name}={REDACTED}").into(),
         (true, _) | (_, true) => name.into(),
         _ => REDACTED.into(),
     }
 }
 
-fn text(key: &str, value: &str) -> Json {
-    json!({ "key": key, "value": { "stringValue": cut(value) } })
+fn text<'r>(key: impl Into<Cow<'r, str>>, value: impl Into<Cow<'r, str>>) -> Attribute<'r> {
+    Attribute {
+        key: key.into(),
+        value: AnyValue::StringValue(cut(value.into())),
+    }
 }
 
-fn texts(key: &str, values: &[String]) -> Json {
-    let values: Vec<Json> = values
-        .iter()
-        .map(|value| json!({ "stringValue": cut(value) }))
-        .collect();
-    json!({ "key": key, "value": { "arrayValue": { "values": values } } })
+fn texts<'r, V: Into<Cow<'r, str>>>(
+    key: &'r str,
+    values: impl Iterator<Item = V>,
+) -> Attribute<'r> {
+    let values = values.map(|value| AnyValue::StringValue(cut(value.into())));
+    Attribute {
+        key: key.into(),
+        value: AnyValue::ArrayValue {
+            values: values.collect(),
+        },
+    }
 }
 
-fn whole(key: &str, value: i64) -> Json {
-    json!({ "key": key, "value": { "intValue": value.to_string() } })
+fn whole(key: &str, value: i64) -> Attribute<'_> {
+    Attribute {
+        key: key.into(),
+        value: AnyValue::IntValue(value.to_string()),
+    }
 }
 
-fn cut(value: &str) -> String {
+fn cut(value: Cow<'_, str>) -> Cow<'_, str> {
     if value.len() <= LONGEST {
-        return value.into();
+        return value;
     }
     let end = (0..=LONGEST)
         .rev()
         .find(|end| value.is_char_boundary(*end))
         .unwrap_or(0);
-    format!("{}… (truncated)", value.get(..end).unwrap_or_default())
+    format!("{}… (truncated)", value.get(..end).unwrap_or_default()).into()
 }
 
 #[cfg(test)]
@@ -351,16 +431,16 @@ mod tests {
             "",
         ];
         let policy = r#"context.input.arg1 == "push""#;
-        let shown: Vec<String> = words.iter().map(|word| shown(word, policy)).collect();
+        let shown: Vec<_> = words.iter().map(|word| shown(word, policy)).collect();
         insta::assert_snapshot!(shown.join(" "), @"-v --force --token=<redacted> push <redacted> <redacted> <redacted> -- <redacted> <redacted> <redacted>");
     }
 
     #[test]
     fn a_long_text_is_cut_at_a_character() {
         let long = "é".repeat(4096);
-        let short = cut(&long);
+        let short = cut(long.as_str().into());
         assert!(short.ends_with("… (truncated)"), "{}", short.len());
         assert!(short.len() < 4200);
-        assert_eq!(cut("short"), "short");
+        assert_eq!(cut("short".into()), "short");
     }
 }

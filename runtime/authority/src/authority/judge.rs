@@ -16,6 +16,7 @@ pub(super) struct Live {
     pub(super) engine: Box<dyn Engine>,
     pub(super) compiled: Arc<dyn Compiled>,
     pub(super) rules: Vec<RuleCard>,
+    /// Seconds of history that are kept: what is asked for, and what some rule needs.
     pub(super) keep: i64,
     /// As [`Built::lost`].
     lost: Option<i64>,
@@ -64,23 +65,18 @@ impl Live {
         let mut live = Live {
             engine: built.engine,
             compiled: policy.compiled,
+            keep: policy
+                .rules
+                .iter()
+                .map(|rule| rule.horizon)
+                .fold(policy.keep, i64::max),
             rules: policy.rules,
-            keep: policy.keep,
             lost: built.lost,
             sighted: i64::MIN,
         };
         let sighted = live.rules.iter().map(|card| live.sighted(card)).max();
         live.sighted = sighted.unwrap_or(i64::MIN);
         live
-    }
-
-    /// Seconds of history that some rule needs.
-    pub(super) fn horizon(&self) -> i64 {
-        self.rules
-            .iter()
-            .map(|rule| rule.horizon)
-            .max()
-            .unwrap_or(0)
     }
 
     pub(super) fn step(&mut self, event: &Event) -> Result<Option<Ruling>, String> {

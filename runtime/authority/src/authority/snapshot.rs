@@ -1,12 +1,12 @@
 //! Snapshots, made beside the writer: from the snapshot before and the events since, never from the state
 //! that decides. So no decision waits for one, and what a restart will do has been done once already.
 
-use super::Message;
+use super::inbox::Inbox;
 use crate::engine::Compiled;
 use crate::history::{CHUNK, Head, Reader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::JoinHandle;
 
 /// When a snapshot is due: after so many events or bytes, and not before a quarter of its own size was appended.
@@ -88,7 +88,7 @@ impl Snapshots {
         appended: (u64, u64),
         reader: Reader,
         compiled: Arc<dyn Compiled>,
-        wake: SyncSender<Message>,
+        inbox: Arc<Inbox>,
     ) {
         if self.making.is_some() || self.made.is_some() || !self.due(appended) {
             return;
@@ -105,7 +105,7 @@ impl Snapshots {
                 // Before anybody is told: who is told may close the file.
                 drop(reader);
                 let _ = sender.send(made);
-                let _ = wake.try_send(Message::Woken);
+                inbox.look();
             });
         match made {
             Ok(thread) => {

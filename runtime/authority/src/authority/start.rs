@@ -1,8 +1,9 @@
 //! Opening: the lock, the history, the state of the policy, and the ends that an earlier run left untold.
 
+use super::inbox::Inbox;
 use super::judge::{Live, Waiting};
 use super::writer::{Pace, Writer};
-use super::{Authority, QUEUE, Recovered, outcome_entry, unknown_end};
+use super::{Authority, Recovered, outcome_entry, unknown_end};
 use crate::clock::Clock;
 use crate::engine::PolicySet;
 use crate::history::{self, Entry, History, HistoryError};
@@ -12,7 +13,6 @@ use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 
 /// Why a box cannot open its authority.
@@ -154,24 +154,17 @@ fn start(
         })
         .and_then(|()| records.flush())
         .map_err(OpenError::Records)?;
-    let (inbox, messages) = sync_channel(QUEUE);
-    let writer = Writer::new(
-        history,
-        live,
-        clock,
-        records,
-        inbox.clone(),
-        lock,
-        pace,
-        snapshot,
-    );
-    let writer = std::thread::Builder::new()
+    let inbox = Inbox::new(Writer::new(
+        history, live, clock, records, lock, pace, snapshot,
+    ));
+    let shared = Arc::clone(&inbox);
+    let thread = std::thread::Builder::new()
         .name("authority".into())
-        .spawn(move || writer.run(&messages))
+        .spawn(move || shared.run())
         .map_err(|e| unusable(&dir, &e))?;
     Ok(Authority {
         inbox,
-        writer: Mutex::new(Some(writer)),
+        thread: Mutex::new(Some(thread)),
         reader: Mutex::new(Some(reader)),
         recovered,
     })

@@ -1,8 +1,9 @@
-//! The writer thread: everything waiting becomes one transaction, then one round of answers.
+//! The writer: everything waiting becomes one transaction, then one round of answers. It has one user at a time.
 
+use super::inbox::Inbox;
 use super::judge::{Live, Waiting};
 use super::snapshot::Snapshots;
-use super::{BATCH, Granted, Message, ReloadError};
+use super::{Granted, Message, ReloadError};
 use crate::clock::Clock;
 use crate::engine::PolicySet;
 use crate::history::{Built, History};
@@ -11,31 +12,35 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
-use std::time::{Duration, Instant};
-use take::{Decision, Done, Taking, refused};
+use take::{Decision, Taking, refused};
 
 mod take;
 
 pub(super) use super::snapshot::Pace;
+pub(super) use take::Done;
 
-/// How long the outcome of a request may wait for a request to share a sync with. Nobody waits for it.
-const LINGER: Duration = Duration::from_millis(1);
 /// Old events dropped at once, beside as many as came in meanwhile.
 const TIDY: usize = 64;
-/// Batches between two pieces of housekeeping when there is never a pause.
+/// Batches between two chores when there is never a pause.
 const EVERY: u64 = 16;
+
+/// Work on snapshots and old events that nobody waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chores {
+    Due,
+    /// They have been put off for too long.
+    Overdue,
+}
 
 pub(super) struct Writer {
     history: History,
     live: Live,
     clock: Arc<dyn Clock>,
     records: Records,
-    /// Where a permit that nobody received is reported back to.
-    returns: SyncSender<Message>,
     /// Set once, never cleared: what broke.
     fault: Option<String>,
     snapshots: Snapshots,
+    /// Since the last chore.
     batches: u64,
     /// Events appended when old ones were last dropped.
     tidied_at: u64,
@@ -45,16 +50,11 @@ pub(super) struct Writer {
 
 impl Writer {
     /// `snapshot` is the last event that the snapshot in the history holds.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one thing, made in one place"
-    )]
     pub(super) fn new(
         history: History,
         live: Live,
         clock: Arc<dyn Clock>,
         records: Records,
-        returns: SyncSender<Message>,
         lock: Option<File>,
         pace: Pace,
         snapshot: Option<u64>,
@@ -65,7 +65,6 @@ impl Writer {
             live,
             clock,
             records,
-            returns,
             fault: None,
             snapshots: Snapshots::new(pace, behind),
             batches: 0,
@@ -75,64 +74,25 @@ impl Writer {
         }
     }
 
-    pub(super) fn run(mut self, messages: &Receiver<Message>) {
-        let mut going = true;
-        while going {
-            let Some(first) = self.wait(messages) else {
-                break;
-            };
-            let mut waiting = gather(first, messages);
-            let mut batch = VecDeque::new();
-            while let Some(message) = waiting.pop_front() {
-                match message {
-                    Message::Stop => {
-                        going = false;
-                        break;
-                    }
-                    Message::Install {
-                        policy,
-                        built,
-                        answer,
-                    } => {
-                        self.serve(std::mem::take(&mut batch));
-                        let _ = answer.send(self.install(*policy, *built));
-                    }
-                    Message::Rejected(reason) => {
-                        self.control("policy_refused", "refused", &reason);
-                    }
-                    Message::Woken => {}
-                    other => batch.push_back(other),
-                }
-            }
-            self.serve(batch);
-        }
-        self.snapshots.abandon();
-        if self.fault.is_none() && self.history.untidy(self.keep()) {
-            self.tidy();
-        }
-        self.control("box_stopped", "ok", "");
+    /// What is to be done beside requests.
+    pub(super) fn chores(&mut self) -> Option<Chores> {
+        let due = self.fault.is_none()
+            && (self.snapshots.waiting(self.history.appended()) || self.untidy());
+        due.then_some(match self.batches < EVERY {
+            true => Chores::Due,
+            false => Chores::Overdue,
+        })
     }
 
-    /// The next message. While there is none, and now and then in any case, what nobody waits for is done.
-    fn wait(&mut self, messages: &Receiver<Message>) -> Option<Message> {
-        if self.batches % EVERY == EVERY - 1 {
-            self.batches += 1;
-            self.keep_house();
-        }
-        loop {
-            if let Ok(message) = messages.try_recv() {
-                return Some(message);
-            }
-            if !self.keep_house() {
-                return messages.recv().ok();
-            }
-        }
+    fn untidy(&self) -> bool {
+        self.history.untidy(self.live.keep)
     }
 
-    /// One bounded piece of work on snapshots or old events; whether there was one.
-    fn keep_house(&mut self) -> bool {
+    /// One bounded piece of work on snapshots or old events.
+    pub(super) fn do_chore(&mut self, inbox: &Arc<Inbox>) {
+        self.batches = 0;
         if self.fault.is_some() {
-            return false;
+            return;
         }
         let appended = self.history.appended();
         let done = if self.snapshots.waiting(appended) {
@@ -140,7 +100,7 @@ impl Writer {
                 appended,
                 self.history.reader(),
                 Arc::clone(&self.live.compiled),
-                self.returns.clone(),
+                Arc::clone(inbox),
             );
             let stored = match self.snapshots.next_part() {
                 Some((head, part, bytes)) => self.history.put_snapshot(head, part, bytes),
@@ -148,22 +108,40 @@ impl Writer {
             };
             self.snapshots.put();
             stored
-        } else if self.history.untidy(self.keep()) {
+        } else if self.untidy() {
             self.tidy();
-            return true;
+            return;
         } else {
-            return false;
+            return;
         };
         if let Some(reason) = self.snapshots.failed.take() {
-            self.control("snapshot_failed", "refused", &reason);
+            self.note("snapshot_failed", "refused", &reason);
         }
         self.broke(done);
-        true
     }
 
-    /// Seconds of history that are kept.
-    fn keep(&self) -> i64 {
-        self.live.keep.max(self.live.horizon())
+    /// The end: what old events there are is dropped, and nothing comes after that.
+    pub(super) fn finish(&mut self) {
+        self.snapshots.abandon();
+        if self.fault.is_none() && self.untidy() {
+            self.tidy();
+        }
+        self.note("box_stopped", "ok", "");
+    }
+
+    /// What is no request.
+    pub(super) fn control(&mut self, message: Message) {
+        match message {
+            Message::Install {
+                policy,
+                built,
+                answer,
+            } => {
+                let _ = answer.send(self.install(*policy, *built));
+            }
+            Message::Rejected(reason) => self.note("policy_refused", "refused", &reason),
+            _ => {}
+        }
     }
 
     /// Drops old events: some, and more the more came in since the last time.
@@ -172,7 +150,7 @@ impl Writer {
         let came = usize::try_from(appended - self.tidied_at).unwrap_or(usize::MAX);
         self.tidied_at = appended;
         let rows = TIDY.saturating_add(came.saturating_mul(2));
-        let done = self.history.tidy(self.keep(), rows);
+        let done = self.history.tidy(self.live.keep, rows);
         self.broke(done);
     }
 
@@ -184,7 +162,7 @@ impl Writer {
     }
 
     /// What the box itself did, recorded at once.
-    fn control(&mut self, operation: &str, outcome: &str, subject: &str) {
+    fn note(&mut self, operation: &str, outcome: &str, subject: &str) {
         let now = self.clock.now();
         let told = self.records.control(now, operation, outcome, subject);
         if let Err(e) = told.and_then(|()| self.records.flush()) {
@@ -208,7 +186,7 @@ impl Writer {
             .view()
             .and_then(|view| built.follow(&view, &AtomicBool::new(false)));
         if let Err(reason) = followed {
-            self.control("policy_refused", "refused", &reason);
+            self.note("policy_refused", "refused", &reason);
             return Err(ReloadError::Replay(reason));
         }
         let before = self.live.compiled.fingerprint();
@@ -218,17 +196,17 @@ impl Writer {
         if before != fingerprint {
             self.snapshots.hurry();
         }
-        self.control("policy_installed", "ok", &fingerprint);
+        self.note("policy_installed", "ok", &fingerprint);
         match &self.fault {
             Some(reason) => Err(ReloadError::Stopped(reason.clone())),
             None => Ok(self.live.waiting(self.history.time().max(self.clock.now()))),
         }
     }
 
-    /// One transaction: everything waiting.
-    fn serve(&mut self, mut waiting: VecDeque<Message>) {
+    /// One transaction: everything waiting. What comes of it may be answered.
+    pub(super) fn serve(&mut self, mut waiting: VecDeque<Message>) -> Vec<Done> {
         if waiting.is_empty() {
-            return;
+            return Vec::new();
         }
         self.batches += 1;
         let mut done = Vec::with_capacity(waiting.len());
@@ -255,7 +233,7 @@ impl Writer {
                 .get_or_insert(format!("the decision records cannot be written: {e}"));
             self.refuse_all(&mut done);
         }
-        self.answer(done);
+        done
     }
 
     fn commit(
@@ -296,7 +274,7 @@ impl Writer {
         let behind = self.history.time().saturating_sub(self.clock.now());
         if self.history.next() > 1 && behind > SLACK && !self.clock_behind {
             self.clock_behind = true;
-            self.control("clock_set_back", "ok", &format!("by {behind} seconds"));
+            self.note("clock_set_back", "ok", &format!("by {behind} seconds"));
         } else if behind <= 0 {
             self.clock_behind = false;
         }
@@ -316,57 +294,32 @@ impl Writer {
         }
         self.records.flush()
     }
+}
 
-    fn answer(&self, done: Vec<Done>) {
-        for done in done {
-            match done {
-                Done::Decision(decision, answer) => {
-                    let Decision { verdict, .. } = *decision;
-                    if let Err(unheard) = answer.send(verdict)
-                        && let Ok(granted) = unheard.0
-                    {
-                        self.unheard(granted);
-                    }
+/// Tells everybody. The writer may be at the next batch already.
+pub(super) fn answer(done: Vec<Done>, inbox: &Inbox) {
+    for done in done {
+        match done {
+            Done::Decision(decision, answer) => {
+                let Decision { verdict, .. } = *decision;
+                if let Err(unheard) = answer.send(verdict)
+                    && let Ok(granted) = unheard.0
+                {
+                    unknown(granted, inbox);
                 }
-                Done::WhatIf(verdict, answer) => {
-                    let _ = answer.send(verdict);
-                }
-                Done::Outcome { .. } | Done::Refused { .. } | Done::Misfit(_) => {}
             }
-        }
-    }
-
-    /// Nobody holds this permit; whether anything was done with it is not known.
-    fn unheard(&self, granted: Granted) {
-        if !granted.repeated {
-            let outcome = granted.unknown.clone();
-            let _ = self
-                .returns
-                .try_send(Message::Complete { granted, outcome });
+            Done::WhatIf(verdict, answer) => {
+                let _ = answer.send(verdict);
+            }
+            Done::Outcome { .. } | Done::Refused { .. } | Done::Misfit(_) => {}
         }
     }
 }
 
-/// What is waiting. If nobody waits for an answer among it, more may come.
-fn gather(first: Message, messages: &Receiver<Message>) -> VecDeque<Message> {
-    let mut waiting = VecDeque::from([first]);
-    waiting.extend(messages.try_iter().take(BATCH - 1));
-    let until = Instant::now() + LINGER;
-    while waiting
-        .iter()
-        .all(|message| matches!(message, Message::Complete { .. }))
-        && waiting.len() < BATCH
-    {
-        let left = until.saturating_duration_since(Instant::now());
-        match messages.recv_timeout(left) {
-            Ok(message) => waiting.push_back(message),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-        }
+/// Nobody holds this permit; whether anything was done with it is not known.
+fn unknown(granted: Granted, inbox: &Inbox) {
+    if !granted.repeated {
+        let outcome = granted.unknown.clone();
+        inbox.post(Message::Complete { granted, outcome });
     }
-    waiting.extend(
-        messages
-            .try_iter()
-            .take(BATCH.saturating_sub(waiting.len())),
-    );
-    waiting
 }

@@ -16,7 +16,7 @@ use std::sync::mpsc::SyncSender;
 const LONGEST_KEY: usize = 256;
 
 /// A decision made and not yet answered.
-pub(super) struct Decision {
+pub(in crate::authority) struct Decision {
     entry: Entry,
     caller: Caller,
     action: Action,
@@ -29,7 +29,7 @@ pub(super) struct Decision {
 }
 
 /// What happened in one transaction, in order, to be recorded after the commit.
-pub(super) enum Done {
+pub(in crate::authority) enum Done {
     Decision(Box<Decision>, SyncSender<Result<Granted, Denial>>),
     WhatIf(Result<(), Denial>, SyncSender<Result<(), Denial>>),
     Outcome {
@@ -178,7 +178,6 @@ impl Taking<'_> {
             | Message::Complete { .. }
             | Message::Install { .. }
             | Message::Rejected(_)
-            | Message::Woken
             | Message::Stop => {}
         }
     }
@@ -323,7 +322,6 @@ pub(super) fn refused(message: Message, reason: &str, now: i64) -> Option<Done> 
         Message::Complete { .. }
         | Message::Install { .. }
         | Message::Rejected(_)
-        | Message::Woken
         | Message::Stop => None,
     }
 }

@@ -1,0 +1,299 @@
+//! Where requests wait, and who serves them next.
+//!
+//! The writer lies here between two batches. A caller who finds it here takes it and serves what waits, its own
+//! request among it: to wake another thread for that, and to be woken by it, costs about as much as the sync.
+//! The authority's own thread serves what nobody waits for: ends of requests, once they have waited a moment
+//! for a request to share a sync with; snapshots and old events; and messages that change what decides.
+
+use super::writer::{Chores, Writer, answer};
+use super::{BATCH, Message, QUEUE};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long what nobody waits for may wait for a request to share a sync with.
+const LINGER: Duration = Duration::from_millis(1);
+/// Bytes of stack that a decision finds at least, whoever's thread it is made on, and what it gets where there
+/// are fewer.
+const LEAST_STACK: usize = 1024 * 1024;
+const NEW_STACK: usize = 4 * 1024 * 1024;
+
+pub(super) struct Inbox {
+    queue: Mutex<Queue>,
+    /// The authority's thread is to look again.
+    due: Condvar,
+    /// There is room for more.
+    room: Condvar,
+}
+
+struct Queue {
+    waiting: VecDeque<Message>,
+    /// How many of them only the authority's thread may take.
+    controls: usize,
+    /// Nobody serves at this moment.
+    writer: Option<Box<Writer>>,
+    /// When the authority's thread is to serve at the latest, unless somebody else does before.
+    deadline: Option<Instant>,
+    /// Chores have been put off for too long, so the next batch is not a caller's.
+    overdue: bool,
+    thread: Thread,
+    closed: bool,
+}
+
+/// What the authority's thread is doing.
+enum Thread {
+    Awake,
+    Asleep { until: Option<Instant> },
+}
+
+/// There is nobody any more who would answer.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+impl Queue {
+    fn push(&mut self, message: Message) {
+        let now = Instant::now();
+        let deadline = match message {
+            Message::Complete { .. } | Message::Refused { .. } => now + LINGER,
+            Message::Decide { .. } | Message::WhatIf { .. } => now,
+            Message::Install { .. } | Message::Rejected(_) | Message::Stop => {
+                self.controls += 1;
+                now
+            }
+        };
+        self.waiting.push_back(message);
+        self.no_later_than(match self.waiting.len() < BATCH {
+            true => deadline,
+            false => now,
+        });
+    }
+
+    fn no_later_than(&mut self, deadline: Instant) {
+        self.deadline = Some(self.deadline.map_or(deadline, |set| set.min(deadline)));
+    }
+
+    fn batch(&mut self) -> VecDeque<Message> {
+        let rest = self.waiting.split_off(self.waiting.len().min(BATCH));
+        let batch = std::mem::replace(&mut self.waiting, rest);
+        self.controls -= batch.iter().filter(|message| message.is_control()).count();
+        self.deadline = (!self.waiting.is_empty()).then(Instant::now);
+        batch
+    }
+
+    /// When the authority's thread is to serve. Whoever serves at this moment looks again at the end.
+    fn due(&self) -> Option<Instant> {
+        self.writer.as_ref().and(self.deadline)
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.writer = None;
+        // Whoever waits for an answer hears that there is none.
+        self.waiting.clear();
+    }
+}
+
+impl Inbox {
+    pub fn new(writer: Writer) -> Arc<Inbox> {
+        Arc::new(Inbox {
+            queue: Mutex::new(Queue {
+                waiting: VecDeque::new(),
+                controls: 0,
+                writer: Some(Box::new(writer)),
+                deadline: Some(Instant::now()),
+                overdue: false,
+                thread: Thread::Awake,
+                closed: false,
+            }),
+            due: Condvar::new(),
+            room: Condvar::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room, then leaves the message.
+    fn enter(&self, message: Message) -> Result<MutexGuard<'_, Queue>, Closed> {
+        let full = |queue: &mut Queue| !queue.closed && queue.waiting.len() >= QUEUE;
+        let entered = self.room.wait_while(self.lock(), full);
+        let mut queue = entered.unwrap_or_else(PoisonError::into_inner);
+        if queue.closed {
+            return Err(Closed);
+        }
+        queue.push(message);
+        Ok(queue)
+    }
+
+    /// Wakes the authority's thread if it would sleep too long.
+    fn rouse(&self, mut queue: MutexGuard<'_, Queue>) {
+        let sleeps_past = |due: Instant| match queue.thread {
+            Thread::Awake => false,
+            Thread::Asleep { until } => until.is_none_or(|until| until > due),
+        };
+        if queue.due().is_some_and(sleeps_past) {
+            queue.thread = Thread::Awake;
+            drop(queue);
+            self.due.notify_one();
+        }
+    }
+
+    /// Leaves a message whose sender does not wait for the answer here and now.
+    pub fn send(&self, message: Message) -> Result<(), Closed> {
+        self.enter(message).map(|queue| self.rouse(queue))
+    }
+
+    /// As `send`, from those who must not wait for room.
+    pub fn post(&self, message: Message) {
+        let mut queue = self.lock();
+        if !queue.closed {
+            queue.push(message);
+            self.rouse(queue);
+        }
+    }
+
+    /// There may be chores to do.
+    pub fn look(&self) {
+        let mut queue = self.lock();
+        queue.no_later_than(Instant::now());
+        self.rouse(queue);
+    }
+
+    /// Leaves a request and, if nobody else serves, serves what waits. Afterwards its sender can wait for the
+    /// answer.
+    pub fn ask(self: &Arc<Inbox>, message: Message) -> Result<(), Closed> {
+        let mut queue = self.enter(message)?;
+        if queue.controls > 0 || queue.overdue {
+            self.rouse(queue);
+            return Ok(());
+        }
+        let Some(writer) = queue.writer.take() else {
+            return Ok(());
+        };
+        let (mut turn, batch) = self.turn(queue, writer);
+        let serve = || turn.writer.as_mut().map(|writer| writer.serve(batch));
+        let serve = || stacker::maybe_grow(LEAST_STACK, NEW_STACK, serve);
+        // A breakdown ends the turn there: the inbox is closed, and nobody is answered.
+        if let Ok(Some(done)) = catch_unwind(AssertUnwindSafe(serve)) {
+            turn.end(LINGER);
+            answer(done, self);
+        }
+        Ok(())
+    }
+
+    /// What the authority's thread does until it is told to stop.
+    pub fn run(self: &Arc<Inbox>) {
+        while let Some((mut turn, mut batch)) = self.next() {
+            let Some(writer) = &mut turn.writer else {
+                return;
+            };
+            if batch.is_empty() || writer.chores() == Some(Chores::Overdue) {
+                writer.do_chore(self);
+            }
+            let mut done = Vec::new();
+            let going = loop {
+                let end = batch.iter().position(Message::is_control);
+                let rest = batch.split_off(end.unwrap_or(batch.len()));
+                done.extend(writer.serve(batch));
+                batch = rest;
+                match batch.pop_front() {
+                    None => break true,
+                    Some(Message::Stop) => break false,
+                    Some(control) => writer.control(control),
+                }
+            };
+            if going {
+                turn.end(Duration::ZERO);
+            } else {
+                writer.finish();
+                drop(turn);
+            }
+            answer(done, self);
+        }
+    }
+
+    /// The next turn of the authority's thread.
+    fn next(self: &Arc<Inbox>) -> Option<(Turn<'_>, VecDeque<Message>)> {
+        let mut queue = self.lock();
+        loop {
+            if queue.closed {
+                return None;
+            }
+            let until = queue.due();
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO)
+                && let Some(writer) = queue.writer.take()
+            {
+                return Some(self.turn(queue, writer));
+            }
+            queue.thread = Thread::Asleep { until };
+            queue = match left {
+                Some(left) => {
+                    let woken = self.due.wait_timeout(queue, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let woken = self.due.wait(queue);
+                    woken.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+            queue.thread = Thread::Awake;
+        }
+    }
+
+    fn turn<'i>(
+        self: &'i Arc<Inbox>,
+        mut queue: MutexGuard<'_, Queue>,
+        writer: Box<Writer>,
+    ) -> (Turn<'i>, VecDeque<Message>) {
+        let full = queue.waiting.len() >= QUEUE;
+        let batch = queue.batch();
+        drop(queue);
+        if full {
+            self.room.notify_all();
+        }
+        let turn = Turn {
+            inbox: self,
+            writer: Some(writer),
+        };
+        (turn, batch)
+    }
+}
+
+/// The writer, taken out. A turn that is dropped before its end closes the inbox.
+struct Turn<'i> {
+    inbox: &'i Arc<Inbox>,
+    writer: Option<Box<Writer>>,
+}
+
+impl Turn<'_> {
+    /// Chores that are not overdue may be put off for so long.
+    fn end(mut self, put_off: Duration) {
+        let Some(mut writer) = self.writer.take() else {
+            return;
+        };
+        let chores = writer.chores();
+        let mut queue = self.inbox.lock();
+        queue.writer = Some(writer);
+        queue.overdue = chores == Some(Chores::Overdue);
+        match chores {
+            Some(Chores::Overdue) => queue.no_later_than(Instant::now()),
+            Some(Chores::Due) => queue.no_later_than(Instant::now() + put_off),
+            None => {}
+        }
+        self.inbox.rouse(queue);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            drop(writer);
+            self.inbox.lock().close();
+            self.inbox.due.notify_all();
+            self.inbox.room.notify_all();
+        }
+    }
+}
