@@ -95,21 +95,35 @@ fn ask(authority: &Authority, caller: usize, many: usize) -> Vec<Duration> {
     times
 }
 
-/// One row of the size of a stored event in one transaction, synced.
+/// A row of the size of a stored event.
+const ROW: [u8; 300] = [7; 300];
+
+/// One row in one transaction, synced.
 fn store(db: &Database, first: u64) -> Vec<Duration> {
-    let row = [7_u8; 300];
     let mut times = Vec::with_capacity(DECISIONS);
     for n in 0..DECISIONS as u64 {
         let begun = Instant::now();
         let tx = db.begin_write().expect("a transaction");
         tx.open_table(TABLE)
             .expect("a table")
-            .insert(first + n, row.as_slice())
+            .insert(first + n, ROW.as_slice())
             .expect("a row");
         tx.commit().expect("a commit");
         times.push(begun.elapsed());
     }
     times
+}
+
+/// As many rows as the history has events: in a tree of another size a write touches other pages.
+fn fill(db: &Database, rows: std::ops::Range<u64>) {
+    let tx = db.begin_write().expect("a transaction");
+    {
+        let mut table = tx.open_table(TABLE).expect("a table");
+        for n in rows {
+            table.insert(n, ROW.as_slice()).expect("a row");
+        }
+    }
+    tx.commit().expect("a commit");
 }
 
 fn median<T: Ord + Copy>(mut of: Vec<T>) -> T {
@@ -135,8 +149,9 @@ fn main() {
     let db = Database::create(place.path().join("raw.redb")).expect("a store");
     let authority = open(place.path());
     let (mut raw, mut one, mut alone, mut together) = (vec![], vec![], vec![], vec![]);
-    for round in 0..ROUNDS {
-        raw.push(store(&db, (round * DECISIONS) as u64));
+    let mut rows = 0;
+    for _ in 0..ROUNDS {
+        raw.push(store(&db, rows));
         let begun = Instant::now();
         one.push(ask(&authority, 0, DECISIONS));
         alone.push(begun.elapsed() / u32::try_from(DECISIONS).expect("a small number"));
@@ -150,6 +165,9 @@ fn main() {
         });
         let all = u32::try_from(many * CALLERS).expect("a small number");
         together.push(begun.elapsed() / all);
+        let events = 2 * (DECISIONS as u64 + u64::from(all));
+        fill(&db, rows + DECISIONS as u64..rows + events);
+        rows += events;
     }
     let each = |of: &[Vec<Duration>], percent| {
         median(of.iter().map(|times| at(times.clone(), percent)).collect())

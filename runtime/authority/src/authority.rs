@@ -317,5 +317,6 @@ fn outcome_entry(
         request_id: request_id.clone(),
         input: input.clone(),
         output,
+        open: Vec::new(),
     }
 }

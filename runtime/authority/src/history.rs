@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! events     sequence number → Entry, gapless, each with a checksum
-//! open       sequence numbers of permitted requests whose outcome is not known yet
 //! keys       key → the answer it got; key_order: sequence number → key
 //! lost       the time of the latest event that was dropped
 //! head       what the snapshot is; chunks: (sequence number, part) → its bytes
 //! ```
 //!
-//! An entry of `open` is written in the transaction that makes its request durable, so a run that is
-//! killed between an effect and its outcome leaves a trace: the next open ends it as indeterminate.
+//! The last event of each transaction says which permitted requests have no outcome yet, so a run that is
+//! killed between an effect and its outcome leaves a trace: the next open ends it as indeterminate. It is part of
+//! the event, and no table of its own, because each page that a transaction touches is one more to be synced.
 //!
 //! Events become durable before anything is answered. Snapshots and the dropping of old events do not: they
 //! become so with the next events, and until then the file holds what they stand for.
@@ -35,6 +35,7 @@ pub use entry::Entry;
 pub use view::{Built, Head, Reader, View};
 
 const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
+/// Where format 2 kept the requests without an outcome.
 const OPEN: TableDefinition<u64, ()> = TableDefinition::new("open");
 const KEYS: TableDefinition<&str, &[u8]> = TableDefinition::new("keys");
 const KEY_ORDER: TableDefinition<u64, &str> = TableDefinition::new("key_order");
@@ -42,7 +43,9 @@ const LOST: TableDefinition<&str, i64> = TableDefinition::new("lost");
 const HEAD: TableDefinition<&str, &[u8]> = TableDefinition::new("head");
 const CHUNKS: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("chunks");
 const FORMAT: TableDefinition<&str, u64> = TableDefinition::new("format");
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
+/// The oldest format that is taken up.
+const OLDEST: u64 = 2;
 
 /// Bytes of one part of a snapshot.
 pub const CHUNK: usize = 64 * 1024;
@@ -78,18 +81,17 @@ pub struct History {
 struct Growth {
     next: u64,
     time: i64,
-    /// As the table of that name.
+    /// Permitted requests without an outcome.
     open: BTreeSet<u64>,
     events: u64,
     bytes: u64,
 }
 
 impl Growth {
-    fn appended(&mut self, bytes: usize, time: i64) {
+    fn appended(&mut self, time: i64) {
         self.next += 1;
         self.time = self.time.max(time);
         self.events += 1;
-        self.bytes += bytes as u64;
     }
 }
 
@@ -135,7 +137,7 @@ impl History {
                 None => Ok(None),
             })
             .map_err(damaged)?;
-        if let Some(found) = version.filter(|found| *found != VERSION) {
+        if let Some(found) = version.filter(|found| !(OLDEST..=VERSION).contains(found)) {
             return Err(HistoryError::OtherFormat {
                 file: file.to_path_buf(),
                 found,
@@ -153,18 +155,23 @@ impl History {
         let mut growth = Growth {
             next: 1,
             time: i64::MIN,
-            open: view.open().map_err(damaged)?.into_iter().collect(),
+            open: BTreeSet::new(),
             events: 0,
             bytes: 0,
         };
         let mut oldest = None;
         if let Some((first, last)) = bounds {
             growth.next = last.saturating_add(1);
-            growth.time = at(last)?.time;
+            let newest = at(last)?;
+            growth.time = newest.time;
+            growth.open = newest.open.into_iter().collect();
             oldest = Some((first, at(first)?.time));
         }
         if let Some(lost) = view.lost().map_err(damaged)? {
             growth.time = growth.time.max(lost);
+        }
+        if version == Some(OLDEST) {
+            growth.open = view.open().map_err(damaged)?;
         }
         drop(view);
         let mut history = History {
@@ -174,20 +181,30 @@ impl History {
             stale: true,
             writing: None,
         };
-        if version.is_none() {
+        if version != Some(VERSION) {
             history.begin().map_err(HistoryError::Write)?;
         }
         Ok(history)
     }
 
-    /// Writes the format, and every table there is.
+    /// Writes the format, and what of it an older one kept elsewhere.
     fn begin(&mut self) -> Result<(), String> {
         let tx = self.db.begin_write().map_err(text)?;
         {
             let mut format = tx.open_table(FORMAT).map_err(text)?;
             format.insert("history", VERSION).map_err(text)?;
-            tx.open_table(EVENTS).map_err(text)?;
-            tx.open_table(OPEN).map_err(text)?;
+            let mut events = tx.open_table(EVENTS).map_err(text)?;
+            let newest = events.last().map_err(text)?;
+            let newest = newest.map(|(sequence, bytes)| {
+                let sequence = sequence.value();
+                view::readable(sequence, bytes.value()).map(|entry| (sequence, entry))
+            });
+            if let Some((sequence, mut entry)) = newest.transpose()? {
+                entry.open = self.growth.open.iter().copied().collect();
+                let bytes = entry::seal(&sequence.to_le_bytes(), &entry)?;
+                events.insert(sequence, bytes.as_slice()).map_err(text)?;
+            }
+            tx.delete_table(OPEN).map_err(text)?;
         }
         tx.commit().map_err(text)
     }
@@ -239,6 +256,7 @@ impl History {
         {
             let mut batch = Batch::new(&tx, &mut self.growth)?;
             fill(&mut batch)?;
+            batch.end()?;
         }
         if self.growth.next == first.0 {
             // Nothing but answers that were given before.

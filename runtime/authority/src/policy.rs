@@ -258,6 +258,7 @@ unless temporal {
             request_id: "1".into(),
             input,
             output: status.map(|status| Record::from([("status".into(), Value::Int(status))])),
+            open: Vec::new(),
         }
         .event()
     }

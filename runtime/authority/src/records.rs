@@ -28,6 +28,8 @@ pub struct Records {
     run: RunIdentity,
     /// The text of the policy: a word it quotes is no secret of the agent's.
     policy: String,
+    /// The line being written, kept for its room.
+    line: Vec<u8>,
 }
 
 /// A decision as it is recorded.
@@ -48,6 +50,7 @@ impl Records {
             out,
             run,
             policy: String::new(),
+            line: Vec::new(),
         }
     }
 
@@ -201,8 +204,13 @@ impl Records {
                 }],
             }],
         };
-        serde_json::to_writer(&mut self.out, &export)?;
-        self.out.write_all(b"\n")
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        serde_json::to_writer(&mut line, &export)?;
+        line.push(b'\n');
+        let written = self.out.write_all(&line);
+        self.line = line;
+        written
     }
 
     pub fn flush(&mut self) -> std::io::Result<()> {

@@ -236,7 +236,7 @@ fn end_unfinished(
         .transact(|batch| {
             for (sequence, end) in &ends {
                 batch.append(end)?;
-                batch.close(*sequence)?;
+                batch.close(*sequence);
             }
             Ok(())
         })

@@ -1,7 +1,7 @@
 //! One transaction being filled: what it appends, and which answers it keeps for requests that are asked again.
 
 use super::entry::{Entry, open_seal, seal};
-use super::{EVENTS, Growth, KEY_ORDER, KEYS, OPEN};
+use super::{EVENTS, Growth, KEY_ORDER, KEYS};
 use crate::denial::{Denial, DenyCause, RuleName};
 use dogwood_compiler::value::{EntityUid, Record};
 use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
@@ -96,7 +96,8 @@ mod kept {
 pub struct Batch<'t> {
     tx: &'t WriteTransaction,
     events: Table<'t, u64, &'static [u8]>,
-    open: Option<Table<'t, u64, ()>>,
+    /// The last event, which is written when it is known what else happens.
+    last: Option<(u64, Entry)>,
     growth: &'t mut Growth,
 }
 
@@ -112,7 +113,7 @@ impl<'t> Batch<'t> {
         Ok(Batch {
             tx,
             events: tx.open_table(EVENTS).map_err(text)?,
-            open: None,
+            last: None,
             growth,
         })
     }
@@ -124,35 +125,39 @@ impl<'t> Batch<'t> {
 
     pub fn append(&mut self, entry: &Entry) -> Result<u64, String> {
         let sequence = self.growth.next;
+        self.growth.appended(entry.time);
+        if let Some((sequence, entry)) = self.last.replace((sequence, entry.clone())) {
+            self.write(sequence, &entry)?;
+        }
+        Ok(sequence)
+    }
+
+    fn write(&mut self, sequence: u64, entry: &Entry) -> Result<(), String> {
         let bytes = seal(&sequence.to_le_bytes(), entry)?;
         self.events
             .insert(sequence, bytes.as_slice())
             .map_err(text)?;
-        self.growth.appended(bytes.len(), entry.time);
-        Ok(sequence)
-    }
-
-    fn open(&mut self) -> Result<&mut Table<'t, u64, ()>, String> {
-        match &mut self.open {
-            Some(open) => Ok(open),
-            none => Ok(none.insert(self.tx.open_table(OPEN).map_err(text)?)),
-        }
-    }
-
-    /// Notes that the request `sequence` is permitted and its outcome not known.
-    pub fn leave_open(&mut self, sequence: u64) -> Result<(), String> {
-        self.open()?.insert(sequence, ()).map_err(text)?;
-        self.growth.open.insert(sequence);
+        self.growth.bytes += bytes.len() as u64;
         Ok(())
     }
 
+    /// Nothing else happens in this transaction.
+    pub(super) fn end(mut self) -> Result<(), String> {
+        let Some((sequence, mut entry)) = self.last.take() else {
+            return Ok(());
+        };
+        entry.open = self.growth.open.iter().copied().collect();
+        self.write(sequence, &entry)
+    }
+
+    /// Notes that the request `sequence` of this transaction is permitted and its outcome not known.
+    pub fn leave_open(&mut self, sequence: u64) {
+        self.growth.open.insert(sequence);
+    }
+
     /// Whether the request had not ended yet.
-    pub fn close(&mut self, sequence: u64) -> Result<bool, String> {
-        if !self.growth.open.remove(&sequence) {
-            return Ok(false);
-        }
-        self.open()?.remove(sequence).map_err(text)?;
-        Ok(true)
+    pub fn close(&mut self, sequence: u64) -> bool {
+        self.growth.open.remove(&sequence)
     }
 
     /// What the request with this key was answered.

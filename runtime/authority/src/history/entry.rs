@@ -17,6 +17,9 @@ pub struct Entry {
     pub input: Record,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Record>,
+    /// With the last event of a transaction: the numbers of permitted requests without an outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<u64>,
 }
 
 impl Entry {

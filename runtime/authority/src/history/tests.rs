@@ -58,17 +58,21 @@ fn history() -> History {
     History::open(InMemoryBackend::new(), Path::new("memory")).unwrap()
 }
 
-fn append(history: &mut History, time: i64) {
-    let entry = Entry {
+fn entry(time: i64) -> Entry {
+    Entry {
         time,
         action: EntityUid::new("Box::Action", "fs:read"),
         kind: "response".into(),
         request_id: "1".into(),
         input: Record::new(),
         output: None,
-    };
+        open: Vec::new(),
+    }
+}
+
+fn append(history: &mut History, time: i64) {
     history
-        .transact(|batch| batch.append(&entry).map(drop))
+        .transact(|batch| batch.append(&entry(time)).map(drop))
         .unwrap();
 }
 
@@ -147,7 +151,7 @@ fn a_snapshot_that_cannot_be_used_is_passed_over() {
         }
         history
             .tidily(|tx| {
-                let sealed = entry::seal(b"head", &head)?;
+                let sealed = super::entry::seal(b"head", &head)?;
                 let mut table = tx.open_table(HEAD).map_err(text)?;
                 table.insert("head", sealed.as_slice()).map_err(text)?;
                 Ok(())
@@ -258,15 +262,7 @@ fn keys_are_forgotten_from_the_oldest_on() {
                 for n in start..(start + 1000).min(MOST_KEYS + 6) {
                     batch.keep_answer(&format!("key {n}"), &answered(n + 1))?;
                 }
-                let entry = Entry {
-                    time: 1,
-                    action: EntityUid::new("Box::Action", "fs:read"),
-                    kind: "response".into(),
-                    request_id: "1".into(),
-                    input: Record::new(),
-                    output: None,
-                };
-                batch.append(&entry).map(drop)
+                batch.append(&entry(1)).map(drop)
             })
             .unwrap();
     }
@@ -288,5 +284,49 @@ fn another_format_is_refused() {
         })
         .unwrap();
     drop(history);
-    insta::assert_snapshot!(opened().err().unwrap(), @"the history history.redb was written by another version of box (format 1, this is 2); go on with that version, or delete the whole box directory to start over");
+    insta::assert_snapshot!(opened().err().unwrap(), @"the history history.redb was written by another version of box (format 1, this is 3); go on with that version, or delete the whole box directory to start over");
+}
+
+#[test]
+fn format_2_is_taken_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.redb");
+    let opened = || History::open(file(&path).unwrap(), Path::new("history.redb")).unwrap();
+    let mut history = opened();
+    (0..3).for_each(|time| append(&mut history, time));
+    history
+        .tidily(|tx| {
+            tx.open_table(OPEN)
+                .map_err(text)?
+                .insert(2, ())
+                .map_err(text)?;
+            let mut format = tx.open_table(FORMAT).map_err(text)?;
+            format.insert("history", 2).map_err(text)?;
+            Ok(())
+        })
+        .unwrap();
+    drop(history);
+    for _ in 0..2 {
+        let history = opened();
+        assert_eq!(history.open_requests().collect::<Vec<_>>(), [2]);
+        assert_eq!(history.next(), 4);
+        assert!(
+            history
+                .reader()
+                .view()
+                .unwrap()
+                .table(OPEN)
+                .unwrap()
+                .is_none()
+        );
+    }
+    let mut history = opened();
+    history
+        .transact(|batch| {
+            batch.close(2);
+            batch.append(&entry(3)).map(drop)
+        })
+        .unwrap();
+    drop(history);
+    assert_eq!(opened().open_requests().next(), None);
 }

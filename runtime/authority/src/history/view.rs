@@ -8,6 +8,7 @@ use redb::{
     ReadableTableMetadata, TableDefinition, TableError, Value,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,10 +138,10 @@ impl View {
         Ok(())
     }
 
-    /// Numbers of permitted requests without an outcome.
-    pub fn open(&self) -> Result<Vec<u64>, String> {
+    /// Permitted requests without an outcome, where format 2 kept them.
+    pub(super) fn open(&self) -> Result<BTreeSet<u64>, String> {
         let Some(open) = self.table(OPEN)? else {
-            return Ok(Vec::new());
+            return Ok(BTreeSet::new());
         };
         let rows = open.iter().map_err(text)?;
         rows.map(|row| row.map(|(sequence, _)| sequence.value()).map_err(text))
@@ -249,7 +250,7 @@ fn step(engine: &mut dyn Engine, entry: &Entry) -> Result<(), String> {
         .map(drop)
 }
 
-fn readable(sequence: u64, bytes: &[u8]) -> Result<Entry, String> {
+pub(super) fn readable(sequence: u64, bytes: &[u8]) -> Result<Entry, String> {
     open_seal(&sequence.to_le_bytes(), bytes)
         .map_err(|reason| format!("event {sequence} is not readable: {reason}"))
 }

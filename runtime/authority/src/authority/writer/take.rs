@@ -63,6 +63,7 @@ impl Decision {
                 request_id: format_smolstr!("{sequence}"),
                 input: action.input(),
                 output: None,
+                open: Vec::new(),
             },
             verdict: Err(fault(&action, "the request was not made durable")),
             caller,
@@ -224,7 +225,7 @@ impl Taking<'_> {
             }
         }
         if decision.verdict.is_ok() {
-            batch.leave_open(decision.sequence)?;
+            batch.leave_open(decision.sequence);
         }
         if let Some(place) = place {
             let answered = Answered {
@@ -263,7 +264,7 @@ impl Taking<'_> {
         batch: &mut Batch<'_>,
     ) -> Result<(), String> {
         // The first end counts.
-        if !batch.close(granted.sequence)? {
+        if !batch.close(granted.sequence) {
             return Ok(());
         }
         let ended = |outcome: &Outcome| {
