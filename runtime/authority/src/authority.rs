@@ -109,6 +109,11 @@ enum Message {
 }
 
 impl Message {
+    /// Whether its sender waits for the answer at once.
+    fn is_asked(&self) -> bool {
+        matches!(self, Message::Decide { .. } | Message::WhatIf { .. })
+    }
+
     /// Whether it is for the authority's own thread.
     fn is_control(&self) -> bool {
         matches!(

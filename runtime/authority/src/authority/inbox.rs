@@ -31,6 +31,8 @@ struct Queue {
     waiting: VecDeque<Message>,
     /// How many of them only the authority's thread may take.
     controls: usize,
+    /// How many waited for an answer in the batch before.
+    askers: usize,
     /// Nobody serves at this moment.
     writer: Option<Box<Writer>>,
     /// When the authority's thread is to serve at the latest, unless somebody else does before.
@@ -77,6 +79,7 @@ impl Queue {
         let rest = self.waiting.split_off(self.waiting.len().min(BATCH));
         let batch = std::mem::replace(&mut self.waiting, rest);
         self.controls -= batch.iter().filter(|message| message.is_control()).count();
+        self.askers = batch.iter().filter(|message| message.is_asked()).count();
         self.deadline = (!self.waiting.is_empty()).then(Instant::now);
         batch
     }
@@ -100,6 +103,7 @@ impl Inbox {
             queue: Mutex::new(Queue {
                 waiting: VecDeque::new(),
                 controls: 0,
+                askers: 0,
                 writer: Some(Box::new(writer)),
                 deadline: Some(Instant::now()),
                 overdue: false,
@@ -245,9 +249,19 @@ impl Inbox {
 
     fn turn<'i>(
         self: &'i Arc<Inbox>,
-        mut queue: MutexGuard<'_, Queue>,
+        mut queue: MutexGuard<'i, Queue>,
         writer: Box<Writer>,
     ) -> (Turn<'i>, VecDeque<Message>) {
+        // Where several ask at a time, those who are about to are let in first: all of them share the sync.
+        for _ in 1..queue.askers {
+            let before = queue.waiting.len();
+            drop(queue);
+            std::thread::yield_now();
+            queue = self.lock();
+            if queue.waiting.len() == before {
+                break;
+            }
+        }
         let full = queue.waiting.len() >= QUEUE;
         let batch = queue.batch();
         drop(queue);
