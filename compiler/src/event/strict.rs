@@ -134,7 +134,7 @@ type Fits = Result<(), StrictProblem>;
 
 impl Check<'_> {
     fn logged(&self, logged: &Record) -> Fits {
-        self.group(&mut Vec::new(), logged)?;
+        self.group(&mut Vec::with_capacity(8), logged)?;
         for (path, ty) in &self.derived.fields {
             let required = match ty {
                 FieldType::Declared { required, .. } => *required,

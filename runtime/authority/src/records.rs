@@ -269,15 +269,16 @@ struct Attribute<'r> {
     value: AnyValue<'r>,
 }
 
+/// `AnyValue` of OTLP.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 enum AnyValue<'r> {
-    StringValue(Cow<'r, str>),
+    #[serde(rename = "stringValue")]
+    Text(Cow<'r, str>),
     /// As text: JSON has no 64-bit numbers.
-    IntValue(String),
-    ArrayValue {
-        values: Vec<AnyValue<'r>>,
-    },
+    #[serde(rename = "intValue")]
+    Whole(String),
+    #[serde(rename = "arrayValue")]
+    Array { values: Vec<AnyValue<'r>> },
 }
 
 fn cause(cause: &DenyCause) -> &'static str {
@@ -384,7 +385,7 @@ fn shown<'w>(word: &'w str, policy: &str) -> Cow<'w, str> {
 fn text<'r>(key: impl Into<Cow<'r, str>>, value: impl Into<Cow<'r, str>>) -> Attribute<'r> {
     Attribute {
         key: key.into(),
-        value: AnyValue::StringValue(cut(value.into())),
+        value: AnyValue::Text(cut(value.into())),
     }
 }
 
@@ -392,10 +393,10 @@ fn texts<'r, V: Into<Cow<'r, str>>>(
     key: &'r str,
     values: impl Iterator<Item = V>,
 ) -> Attribute<'r> {
-    let values = values.map(|value| AnyValue::StringValue(cut(value.into())));
+    let values = values.map(|value| AnyValue::Text(cut(value.into())));
     Attribute {
         key: key.into(),
-        value: AnyValue::ArrayValue {
+        value: AnyValue::Array {
             values: values.collect(),
         },
     }
@@ -404,7 +405,7 @@ fn texts<'r, V: Into<Cow<'r, str>>>(
 fn whole(key: &str, value: i64) -> Attribute<'_> {
     Attribute {
         key: key.into(),
-        value: AnyValue::IntValue(value.to_string()),
+        value: AnyValue::Whole(value.to_string()),
     }
 }
 

@@ -28,6 +28,7 @@ impl Clock for Held {
 
 mod disk;
 mod faults;
+mod inbox;
 mod killed;
 mod policies;
 

@@ -64,7 +64,8 @@ impl Entry {
 /// A checksum over where a value is kept and what it is, then the value as JSON. The place is part of it, so
 /// that two rows of a history cannot change places.
 pub(super) fn seal(place: &[u8], value: &impl Serialize) -> Result<Vec<u8>, String> {
-    let mut bytes = vec![0; SUM];
+    let mut bytes = Vec::with_capacity(USUAL);
+    bytes.resize(SUM, 0);
     serde_json::to_writer(&mut bytes, value).map_err(|e| e.to_string())?;
     let sum = sum(place, bytes.get(SUM..).unwrap_or_default());
     if let Some(front) = bytes.first_chunk_mut() {
@@ -84,6 +85,8 @@ pub(super) fn open_seal<T: DeserializeOwned>(place: &[u8], bytes: &[u8]) -> Resu
 }
 
 const SUM: usize = 4;
+/// Bytes of most events.
+const USUAL: usize = 512;
 
 fn sum(place: &[u8], bytes: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
