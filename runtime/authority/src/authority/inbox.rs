@@ -76,10 +76,15 @@ impl Queue {
         self.deadline = Some(self.deadline.map_or(deadline, |set| set.min(deadline)));
     }
 
+    /// What is served next: everything before the next control, or that control alone.
     fn batch(&mut self) -> VecDeque<Message> {
-        let rest = self.waiting.split_off(self.waiting.len().min(BATCH));
+        let control = self.waiting.iter().position(Message::is_control);
+        if control == Some(0) {
+            self.controls -= 1;
+        }
+        let end = control.map_or(self.waiting.len(), |control| control.max(1));
+        let rest = self.waiting.split_off(end.min(BATCH));
         let batch = std::mem::replace(&mut self.waiting, rest);
-        self.controls -= batch.iter().filter(|message| message.is_control()).count();
         self.askers = batch.iter().filter(|message| message.is_asked()).count();
         self.deadline = (!self.waiting.is_empty()).then(Instant::now);
         batch
@@ -197,18 +202,12 @@ impl Inbox {
             if batch.is_empty() || writer.chores() == Some(Chores::Overdue) {
                 writer.do_chore(self);
             }
-            let mut done = Vec::new();
-            let going = loop {
-                let end = batch.iter().position(Message::is_control);
-                let rest = batch.split_off(end.unwrap_or(batch.len()));
-                done.extend(writer.serve(batch));
-                batch = rest;
-                match batch.pop_front() {
-                    None => break true,
-                    Some(Message::Stop) => break false,
-                    Some(control) => writer.control(control),
-                }
-            };
+            let (mut done, mut going) = (Vec::new(), true);
+            match batch.pop_front_if(|message| message.is_control()) {
+                Some(Message::Stop) => going = false,
+                Some(control) => writer.control(control),
+                None => done = writer.serve(batch),
+            }
             if going {
                 turn.end(Duration::ZERO);
             } else {

@@ -73,6 +73,34 @@ fn an_end_that_nobody_waits_for_is_recorded_all_the_same() {
     "#);
 }
 
+#[test]
+fn policies_change_while_many_ask() {
+    let clock = Arc::new(Held(1.into()));
+    let records = records(Shared::default());
+    let authority = Authority::over(InMemoryBackend::new(), policy(), clock, records).unwrap();
+    let asking = AtomicUsize::new(8);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    assert_eq!(ask(&authority, "ls"), Ok(()));
+                }
+                asking.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        while asking.load(Ordering::SeqCst) > 0 {
+            assert_eq!(authority.reload(policy()), Ok(Vec::new()));
+        }
+    });
+    // Whoever asks at the end is answered, before it or after it.
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| while ask(&authority, "ls").is_ok() {});
+        }
+        authority.close();
+    });
+}
+
 /// Tells the time so many times.
 struct Stopping(AtomicUsize);
 
