@@ -1,15 +1,17 @@
 //! Values inside the automata: 16 bytes, `Copy`, and equal exactly when the language says equal.
 //!
-//! Numbers stay numbers; strings, entities, arrays and objects are interned. A decimal is kept scaled, so
-//! `1.5` and `1.50` are one value. What no row holds any more is released by [`Interner::sweep`], which the
-//! monitor runs each time the table has grown by half: memory follows what is live, at constant amortised cost.
+//! Numbers and short texts stay what they are; longer texts, entities, arrays and objects are interned. A
+//! decimal is kept scaled, so `1.5` and `1.50` are one value. What no row holds any more is released by
+//! [`Interner::sweep`], which the monitor runs each time the table has grown by half: memory follows what is live,
+//! at constant amortised cost.
 //!
-//! This is the one place where text that an agent chooses is hashed, with a key drawn for each process;
-//! everything behind it hashes numbers.
+//! What an agent chooses is hashed here and where rows are found, with keys drawn for each process.
 
 mod saved;
+mod short;
 mod size;
 
+pub(crate) use short::Short;
 pub(crate) use size::text_bytes;
 
 use super::keyed::grow;
@@ -28,6 +30,8 @@ pub(crate) enum Val {
     Int(i64),
     /// Scaled by 10,000.
     Decimal(i64),
+    /// Every string that is short enough, so that no other value is equal to it.
+    Short(Short),
     Ref(u32),
 }
 
@@ -104,7 +108,10 @@ pub(crate) trait Values {
     }
 
     fn string(&mut self, text: &SmolStr) -> Val {
-        self.keep(Key::Str(text))
+        match Short::new(text) {
+            Some(short) => Val::Short(short),
+            None => self.keep(Key::Str(text)),
+        }
     }
 
     fn entity(&mut self, uid: &EntityUid) -> Val {
@@ -321,31 +328,31 @@ mod tests {
     #[test]
     fn a_sweep_keeps_what_is_live_and_reuses_the_rest() {
         let mut values = Interner::default();
-        let constant = values.string(&"constant".into());
+        let constant = values.string(&"constant of a policy".into());
         values.pin();
-        let element = values.string(&"element".into());
+        let element = values.string(&"element of an array".into());
         let held = values.array(&[element]);
         for n in 0..100 {
-            values.string(&SmolStr::new(format!("gone {n}")));
+            values.string(&SmolStr::new(format!("no longer held {n}")));
         }
         values.sweep(vec![held]);
         assert_eq!(values.len(), 3);
-        assert_eq!(values.string(&"constant".into()), constant);
+        assert_eq!(values.string(&"constant of a policy".into()), constant);
         assert_eq!(values.array(&[element]), held);
         let before = values.values.len();
-        values.string(&"new".into());
+        values.string(&"never seen before".into());
         assert_eq!(values.values.len(), before);
     }
 
     #[test]
     fn an_overlay_adds_values_of_its_own_and_leaves_the_rest() {
         let mut values = Interner::default();
-        let known = values.string(&"known".into());
+        let known = values.string(&"known to the base".into());
         let mut over = Overlay::new(&values);
-        assert_eq!(over.string(&"known".into()), known);
-        let new = over.string(&"new".into());
+        assert_eq!(over.string(&"known to the base".into()), known);
+        let new = over.string(&"never seen before".into());
         assert_ne!(new, known);
-        assert_eq!(over.string(&"new".into()), new);
+        assert_eq!(over.string(&"never seen before".into()), new);
         let pair = over.array(&[known, new]);
         assert_eq!(over.array(&[known, new]), pair);
         assert_ne!(over.array(&[new, known]), pair);

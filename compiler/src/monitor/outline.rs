@@ -302,6 +302,7 @@ impl Reader<'_> {
             Val::Bool(b) => return b.to_string(),
             Val::Int(n) => return n.to_string(),
             Val::Decimal(scaled) => return decimal(scaled),
+            Val::Short(text) => return format!("{:?}", text.text()),
             Val::Ref(number) => number,
         };
         let constants = self.policy.network.values.constants();

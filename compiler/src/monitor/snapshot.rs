@@ -24,7 +24,7 @@ use std::sync::Arc;
 const MAGIC: [u8; 4] = *b"dwms";
 
 /// Of what is written here; raised with every change to it.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 
 const HEADER: usize = MAGIC.len() + 2 + 32 + 32;
 
