@@ -1,7 +1,7 @@
 //! Values inside the automata: 16 bytes, `Copy`, and equal exactly when the language says equal.
 //!
-//! Numbers and short texts stay what they are; longer texts, entities, arrays and objects are interned. A
-//! decimal is kept scaled, so `1.5` and `1.50` are one value. What no row holds any more is released by
+//! Numbers, short texts and entities with short ids stay what they are; the others, arrays and objects are interned.
+//! A decimal is kept scaled, so `1.5` and `1.50` are one value. What no row holds any more is released by
 //! [`Interner::sweep`], which the monitor runs each time the table has grown by half: memory follows what is live,
 //! at constant amortised cost.
 //!
@@ -31,7 +31,9 @@ pub(crate) enum Val {
     /// Scaled by 10,000.
     Decimal(i64),
     /// Every string that is short enough, so that no other value is equal to it.
-    Short(Short),
+    Short(Short<15>),
+    /// Every entity whose id is short enough, with the number of its type.
+    Entity(u32, Short<11>),
     Ref(u32),
 }
 
@@ -42,6 +44,8 @@ pub(crate) enum Stored {
     BadDecimal(SmolStr),
     /// Twice as large as the rest, so apart.
     Entity(Box<EntityUid>),
+    /// Of entities.
+    Type(SmolStr),
     Array(Vec<Val>),
     Object(Vec<(SmolStr, Val)>),
 }
@@ -52,6 +56,7 @@ pub(crate) enum Key<'k> {
     Str(&'k SmolStr),
     BadDecimal(&'k SmolStr),
     Entity(&'k EntityUid),
+    Type(&'k SmolStr),
     Array(&'k [Val]),
     Object(&'k [(SmolStr, Val)]),
 }
@@ -62,8 +67,20 @@ impl Stored {
             Stored::Str(text) => Key::Str(text),
             Stored::BadDecimal(text) => Key::BadDecimal(text),
             Stored::Entity(uid) => Key::Entity(uid),
+            Stored::Type(name) => Key::Type(name),
             Stored::Array(items) => Key::Array(items),
             Stored::Object(fields) => Key::Object(fields),
+        }
+    }
+}
+
+impl Stored {
+    /// Whether it lies in its value.
+    fn is_short(&self) -> bool {
+        match self {
+            Stored::Str(text) => Short::<15>::new(text).is_some(),
+            Stored::Entity(uid) => Short::<11>::new(&uid.id).is_some(),
+            _ => false,
         }
     }
 }
@@ -74,6 +91,7 @@ impl Key<'_> {
             Key::Str(text) => Stored::Str(text.clone()),
             Key::BadDecimal(text) => Stored::BadDecimal(text.clone()),
             Key::Entity(uid) => Stored::Entity(Box::new(uid.clone())),
+            Key::Type(name) => Stored::Type(name.clone()),
             Key::Array(items) => Stored::Array(items.to_vec()),
             Key::Object(fields) => Stored::Object(fields.to_vec()),
         }
@@ -115,7 +133,13 @@ pub(crate) trait Values {
     }
 
     fn entity(&mut self, uid: &EntityUid) -> Val {
-        self.keep(Key::Entity(uid))
+        match Short::new(&uid.id) {
+            Some(id) => match self.keep(Key::Type(&uid.ty)) {
+                Val::Ref(ty) => Val::Entity(ty, id),
+                other => other,
+            },
+            None => self.keep(Key::Entity(uid)),
+        }
     }
 
     fn decimal(&mut self, text: &SmolStr) -> Val {
@@ -204,7 +228,9 @@ impl Interner {
         let mut marked = vec![false; self.values.len()];
         let mut work = live;
         while let Some(val) = work.pop() {
-            let Val::Ref(id) = val else { continue };
+            let (Val::Ref(id) | Val::Entity(id, _)) = val else {
+                continue;
+            };
             let Some(mark) = marked.get_mut(id as usize) else {
                 continue;
             };
@@ -357,5 +383,33 @@ mod tests {
         assert_eq!(over.array(&[known, new]), pair);
         assert_ne!(over.array(&[new, known]), pair);
         assert_eq!(values.len(), 1);
+    }
+
+    #[test]
+    fn entities_are_equal_by_type_and_id_wherever_they_lie() {
+        let mut values = Interner::default();
+        let uids = [
+            EntityUid::new("Depot::Clerk", "ann"),
+            EntityUid::new("Depot::Clerk", ""),
+            EntityUid::new("Depot::Bay", "ann"),
+            EntityUid::new("Depot::Clerk", "ann of the night"),
+            EntityUid::new("Depot::Bay", "ann of the night"),
+        ];
+        let vals = uids.each_ref().map(|uid| values.entity(uid));
+        let mut texts = Overlay::new(&values);
+        let told_apart: std::collections::BTreeSet<Val> = vals
+            .into_iter()
+            .chain(
+                ["ann", "ann of the night", "Depot::Clerk"].map(|text| texts.string(&text.into())),
+            )
+            .collect();
+        assert_eq!(told_apart.len(), 8);
+        assert_eq!(uids.each_ref().map(|uid| texts.entity(uid)), vals);
+        // The number of a type stays as long as an entity of it.
+        values.sweep(vec![vals[0]]);
+        assert_eq!(values.len(), 1);
+        values.entity(&EntityUid::new("Depot::Crew", "ann"));
+        assert_eq!(values.entity(&uids[0]), vals[0]);
+        assert_ne!(values.entity(&uids[2]), vals[0]);
     }
 }

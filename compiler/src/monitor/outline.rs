@@ -8,6 +8,7 @@ use crate::automaton::formula::{
 use crate::automaton::row::Slot;
 use crate::automaton::value::{Stored, Val};
 use crate::schema::EventId;
+use crate::value::EntityUid;
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -303,7 +304,7 @@ impl Reader<'_> {
             Val::Int(n) => return n.to_string(),
             Val::Decimal(scaled) => return decimal(scaled),
             Val::Short(text) => return format!("{:?}", text.text()),
-            Val::Ref(number) => number,
+            Val::Entity(number, _) | Val::Ref(number) => number,
         };
         let constants = self.policy.network.values.constants();
         let Some(Some(stored)) = constants.get(number as usize) else {
@@ -315,6 +316,10 @@ impl Reader<'_> {
             Stored::Str(text) => format!("{text:?}"),
             Stored::BadDecimal(text) => text.to_string(),
             Stored::Entity(uid) => uid.to_string(),
+            Stored::Type(name) => match val {
+                Val::Entity(_, id) => EntityUid::new(name.clone(), id.text()).to_string(),
+                _ => name.to_string(),
+            },
             Stored::Array(items) => format!("[{}]", list(items).join(", ")),
             Stored::Object(fields) => {
                 let fields = fields

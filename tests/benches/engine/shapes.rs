@@ -5,6 +5,7 @@
 use crate::workload::{Fields, PERMIT_ALL};
 use crate::workload::{Goal, Workload, below, draw, forbid, some_actions};
 use dogwood_compiler::event::Event;
+use dogwood_compiler::value::{EntityUid, Value};
 
 /// A shape, and the rule it makes.
 macro_rules! shapes {
@@ -27,7 +28,7 @@ const GOAL: Goal = Goal {
 };
 
 pub fn all() -> Vec<Workload> {
-    shapes![
+    let mut all = shapes![
         "since, left formerly": "(formerly within H edit{ input.item: context.input.item }) since within W test{ input.item: context.input.item }",
         "since, left not formerly": "(!formerly within H edit{ input.item: context.input.item }) since within W test{ input.item: context.input.item }",
         "since inside, key of the request": "formerly within W (read{} && (!edit{ input.item: context.input.item } since within W test{}))",
@@ -58,7 +59,32 @@ pub fn all() -> Vec<Workload> {
         "join, own columns unused": "exists (x: String). ((exists (u: String). formerly within W approve{ input.item: x, input.user: u }) && (exists (v: Long). formerly within W test{ input.item: x, input.amount: v }))",
         "join, own columns asked": "exists (x: String). (formerly within W approve{ input.item: x, input.user: context.input.user } && formerly within W test{ input.item: x, input.user: \"user-1\" })",
         "three windows, one body": "(count for (t: Timepoint). where formerly within W (pay{ input.user: context.input.user } && tp(t))) <= 12 && (count for (t: Timepoint). where formerly within H (pay{ input.user: context.input.user } && tp(t))) <= 6 && (count for (t: Timepoint). where formerly within Q (pay{ input.user: context.input.user } && tp(t))) <= 4",
-    ]
+    ];
+    all.push(Workload {
+        name: "shape: formerly, a caller an event",
+        goal: GOAL,
+        temporal: true,
+        policy: |history| {
+            rules(
+                history,
+                "formerly within W login{ callerPrincipal: principal }",
+            )
+        },
+        event: of_a_caller,
+        actions: some_actions,
+    });
+    all.push(Workload {
+        name: "shape: formerly, a long name an event",
+        goal: GOAL,
+        temporal: true,
+        policy: |history| {
+            let leaf = "formerly within W login{ input.user: context.input.user }";
+            rules(history, leaf)
+        },
+        event: of_a_long_name,
+        actions: some_actions,
+    });
+    all
 }
 
 fn rules(history: usize, leaf: &str) -> String {
@@ -86,4 +112,36 @@ fn event(n: usize, decides: bool, history: usize) -> Event {
     };
     let past = PAST[below(draw, 27, PAST.len()) as usize];
     fields.event(n, if decides { "push" } else { past }, decides)
+}
+
+fn login_or_push(n: usize, decides: bool, history: usize) -> (Event, u64) {
+    let draw = draw(n, decides);
+    let event = Fields::new(draw).event(n, if decides { "push" } else { "login" }, decides);
+    (event, below(draw, 28, history))
+}
+
+/// A decision asks about the one who asks.
+fn of_a_caller(n: usize, decides: bool, history: usize) -> Event {
+    let (mut event, user) = login_or_push(n, decides, history);
+    let caller = EntityUid::new("Depot::Clerk", format!("c-{user}"));
+    event
+        .logged
+        .insert("callerPrincipal".into(), caller.clone().into());
+    if let Some(request) = &mut event.request {
+        request.principal = Some(caller);
+    }
+    event
+}
+
+/// The names do not fit into a value.
+fn of_a_long_name(n: usize, decides: bool, history: usize) -> Event {
+    let (mut event, user) = login_or_push(n, decides, history);
+    let name = Value::str(format!("user-{user}@depot.example"));
+    let context = event.request.iter_mut().map(|part| &mut part.context);
+    for record in std::iter::once(&mut event.logged).chain(context) {
+        if let Some(Value::Object(input)) = record.get_mut("input") {
+            input.insert("user".into(), name.clone());
+        }
+    }
+    event
 }

@@ -9,7 +9,7 @@ const LEAVES: [&str; 12] = [
     "formerly within 20s Q{ input.crate: context.input.crate }",
     "formerly within 20s (Q{ input.kg: * } && !(Q{ input.crate: context.input.crate }))",
     "previous within 20s M{ input.crate: context.input.crate }",
-    "!Q{ input.crate: context.input.crate } since within 20s M{ input.crate: \"c1\" }",
+    "!Q{ input.crate: context.input.crate } since within 20s M{ input.crate: \"number 1 of many\" }",
     "!B{} since within 20s M{ input.crate: context.input.crate }",
     "M{} since within 20s Q{}",
     "(count for (c: String). where formerly within 20s M{ input.crate: c }) <= 2",
@@ -30,9 +30,9 @@ fn run(events: i64, pinned: bool) -> (Size, Monitor) {
     let mut monitor = Monitor::new(policy, Config::default());
     let mut largest = Size::default();
     for n in 0..events {
-        // Names never come back, so whatever is kept by name must go.
-        let (time, name) = (n / 4, format!("c{n}"));
-        let who = clerk(&format!("clerk{}", n / 16));
+        // Names never come back, so whatever is kept by name must go. They are too long to lie in a value.
+        let (time, name) = (n / 4, format!("number {n} of many"));
+        let who = clerk(&format!("clerk number {}", n / 16));
         let event = match n % 4 {
             0 => weigh(time, &name, n),
             3 if n % 20 == 3 => beep(time),
@@ -81,10 +81,10 @@ fn releasing_values_changes_no_answer() {
     for n in 0..30_000 {
         let time = n / 10;
         monitor
-            .step(&weigh(time, &format!("c{n}"), 1))
+            .step(&weigh(time, &format!("number {n} of many"), 1))
             .expect("in time");
         let mut ask = |age: i64| {
-            let event = a_move(time, &format!("c{}", n - age));
+            let event = a_move(time, &format!("number {} of many", n - age));
             let decision = monitor.step(&event).expect("in time");
             decision.is_some_and(|decision| decision.allowed())
         };

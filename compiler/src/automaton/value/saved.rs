@@ -1,6 +1,6 @@
 //! The values of an interner, written down and read back under their numbers.
 
-use super::{Interner, Short, Stored, hash, hash_of};
+use super::{Interner, Stored, hash, hash_of};
 
 impl Interner {
     /// The constants of the policy, by number.
@@ -19,7 +19,7 @@ impl Interner {
             let id = u32::try_from(self.values.len()).ok()?;
             match place {
                 None => self.free.push(id),
-                Some(Stored::Str(text)) if Short::new(&text).is_some() => return None,
+                Some(stored) if stored.is_short() => return None,
                 Some(stored) => {
                     let code = hash(&self.hasher, stored.key());
                     if self.find(code, stored.key()).is_some() {

@@ -18,7 +18,7 @@ pub(crate) fn text_bytes(text: &SmolStr) -> usize {
 impl Interner {
     pub(crate) fn bytes(&self) -> usize {
         let inside = self.values.iter().flatten().map(|stored| match stored {
-            Stored::Str(text) | Stored::BadDecimal(text) => text_bytes(text),
+            Stored::Str(text) | Stored::BadDecimal(text) | Stored::Type(text) => text_bytes(text),
             Stored::Entity(uid) => {
                 size_of::<EntityUid>() + text_bytes(&uid.ty) + text_bytes(&uid.id)
             }
