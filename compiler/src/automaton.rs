@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! leaf ─ formula over slots ─ asks ─ cells ─ fed by events
-//!            (build, formula)         latest, anchor, previous, window, pair, relation
+//!            (build, formula)         latest, anchor, previous, window, pair, nested, reread, relation
 //! ```
 //!
 //! Each operator over the past is a *cell* whose state one event changes and one decision reads; nothing
@@ -21,6 +21,7 @@ mod index;
 mod join;
 mod keyed;
 mod lasting;
+mod linear;
 mod narrow;
 mod nested;
 mod network;
@@ -29,6 +30,7 @@ mod order;
 mod ordered;
 mod pairs;
 mod points;
+pub(crate) mod reread;
 mod rewrite;
 pub(crate) mod row;
 pub(crate) mod saved;

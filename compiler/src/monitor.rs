@@ -26,6 +26,7 @@ pub use report::{LeafReport, Recent, Witness};
 pub use size::Size;
 pub use snapshot::LoadError;
 
+use crate::automaton::reread::Seen;
 use crate::automaton::value::{Interner, Overlay, Val, Values};
 use crate::eval::EvalError;
 use crate::event::Event;
@@ -149,7 +150,8 @@ impl Monitor {
             return Ok(None);
         }
         let (values, scratch) = (&mut self.values, &mut self.scratch);
-        let moment = history.moment(policy);
+        let seen = Seen::default();
+        let moment = history.moment(policy).seeing(&seen);
         let decision = decide::decide(policy, action, &moment, values, scratch, event);
         Ok(Some(decision))
     }
@@ -175,7 +177,8 @@ impl Monitor {
         let action = policy.action(&event.action);
         let trial = history.trial(policy, action, &mut values, event, floor, clock);
         let mut scratch = Scratch::default();
-        let moment = trial.moment(policy);
+        let seen = Seen::default();
+        let moment = trial.moment(policy).seeing(&seen);
         decide::decide(policy, action, &moment, &mut values, &mut scratch, event)
     }
 

@@ -9,8 +9,11 @@ mod terms;
 use super::formula::{
     BreakShape, CellDef, CellOp, EventTypeId, LOCAL, Matcher, Node, Pattern, Term, Use,
 };
+use super::linear::Kept;
 pub(crate) use super::network::{Leaf, Network, Path, Site};
 use super::order::{break_shape, conjunction};
+
+use super::reread::{self, Plan};
 use super::rewrite::{Split, equal_to, split, used_once};
 use super::row::{Slot, Sym};
 use crate::schema::{EventId, EventSchema, PinValue};
@@ -303,6 +306,9 @@ impl Builder<'_> {
         {
             op = by_log;
         }
+        if !nested && let Some(plan) = self.reread(&op, window, &inner) {
+            op = CellOp::Reread(Box::new(plan));
+        }
         let cell = self.finish(op, window, inner, frame);
         if !nested {
             frame.sites.push(Site {
@@ -313,6 +319,24 @@ impl Builder<'_> {
             });
         }
         Node::Cell(cell)
+    }
+
+    /// What is asked of the events themselves, where rows would be too many to be kept.
+    fn reread(&self, op: &CellOp, window: i64, inner: &Frame) -> Option<Plan> {
+        let width = inner.names.len();
+        let slots = (0..width).filter_map(|slot| Slot::try_from(slot).ok());
+        let columns: Vec<Slot> = slots.filter(|slot| !inner.local.contains(slot)).collect();
+        let (cells, open) = (&self.network.cells, &self.network.open);
+        let def = CellDef {
+            op: op.clone(),
+            window,
+            width,
+            columns,
+        };
+        if (Kept { cells, open }).is_linear(&def) {
+            return None;
+        }
+        reread::plan(op, (window, width), &def.columns, cells)
     }
 
     /// Makes the cell of a finished frame and links its slots to those of the surrounding frame.

@@ -5,6 +5,7 @@ use super::formula::{BreakShape, CellDef, CellOp, EventTypeId, Node};
 use super::index::Key;
 use super::join::Joint;
 use super::nested::Nested;
+use super::reread::Reread;
 use super::row::{Residual, Row, Slot, Sym};
 use super::solve::{Moment, Vals};
 use super::store::At;
@@ -29,6 +30,7 @@ pub(crate) enum CellState {
     Window(Counts),
     Pair(Joint),
     Nested(Nested),
+    Reread(Reread),
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +72,7 @@ impl CellState {
                 ..
             } => CellState::Window(Counts::new(def, counted, *sum, *by_time_point)),
             CellOp::Nested { logs, .. } => CellState::Nested(Nested::new(logs)),
+            CellOp::Reread(plan) => CellState::Reread(Reread::new(plan)),
             CellOp::Pair { group, summed, .. } => {
                 CellState::Pair(Joint::new(def.columns.len(), *group, *summed))
             }
@@ -129,6 +132,9 @@ impl CellState {
             (CellState::Nested(nested), CellOp::Nested { logs, .. }) => {
                 nested.update(logs, def.width, moment, clock);
             }
+            (CellState::Reread(reread), CellOp::Reread(plan)) => {
+                reread.update(plan, moment, floor, clock);
+            }
             _ => {}
         }
     }
@@ -166,6 +172,11 @@ impl CellState {
                     nested.expire(floor, logs);
                 }
             }
+            CellState::Reread(reread) => {
+                if let CellOp::Reread(plan) = &def.op {
+                    reread.expire(plan, floor);
+                }
+            }
         }
     }
 
@@ -188,6 +199,10 @@ impl CellState {
             CellState::Pair(joint) => return joint.deadline(),
             CellState::Nested(nested) => match &def.op {
                 CellOp::Nested { logs, .. } => return nested.deadline(logs),
+                _ => None,
+            },
+            CellState::Reread(reread) => match &def.op {
+                CellOp::Reread(plan) => return reread.deadline(plan),
                 _ => None,
             },
         };
@@ -213,6 +228,7 @@ impl CellState {
             CellState::Window(counts) => counts.len(),
             CellState::Pair(joint) => joint.len(),
             CellState::Nested(nested) => nested.len(),
+            CellState::Reread(reread) => reread.len(),
         }
     }
 
@@ -234,6 +250,7 @@ impl CellState {
             CellState::Window(counts) => counts.bytes(),
             CellState::Pair(joint) => joint.bytes(),
             CellState::Nested(nested) => nested.bytes(),
+            CellState::Reread(reread) => reread.bytes(),
         }
     }
 
@@ -256,6 +273,7 @@ impl CellState {
             CellState::Window(counts) => counts.each_val(seen),
             CellState::Pair(joint) => joint.each_val(seen),
             CellState::Nested(nested) => nested.each_val(seen),
+            CellState::Reread(reread) => reread.each_val(seen),
         }
     }
 }

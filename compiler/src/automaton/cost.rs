@@ -20,6 +20,8 @@ const TAKEN_OVER: &str = "an event takes over rows of the operators inside it";
 const PAIRED: &str = "an event changes every pair that has its values";
 const WEAKENED: &str = "each event that can end an anchor asks every anchor";
 
+const REREAD: &str =
+    "the events in its windows are gone through, once for each value that a variable can have";
 const GONE_THROUGH: &str = "the events that have its values are gone through until one fits";
 
 /// Whether few events are asked: what fails at one fails for a whole inner window.
@@ -71,13 +73,16 @@ pub(crate) fn costs(network: &Network, leaves: &[Leaf]) -> Vec<CellCost> {
                     }
                 }
             }
-            CellOp::Pair { .. } | CellOp::Nested { .. } => {}
+            CellOp::Pair { .. } | CellOp::Nested { .. } | CellOp::Reread(_) => {}
         }
         if let Some(cost) = costs.get_mut(number) {
             if let CellOp::Nested { test, .. } = &def.op
                 && !skips(test)
             {
                 cost.lookup = Some(GONE_THROUGH);
+            }
+            if let CellOp::Reread(_) = &def.op {
+                cost.lookup = Some(REREAD);
             }
             cost.update = match &def.op {
                 CellOp::Since {

@@ -4,6 +4,7 @@
 //! request paths of the surrounding formula are just slots too, numbered by first occurrence; so two cells
 //! that differ only in names are equal, and the place of use says which of its own slots each one stands for.
 
+use super::reread::Plan;
 use super::row::{Arith, Cmp, Slot, Sym, Total};
 use super::value::Val;
 use std::collections::BTreeSet;
@@ -108,6 +109,8 @@ pub(crate) enum CellOp {
         logs: Vec<Log>,
         test: Test,
     },
+    /// An operator of which no rows are kept: the decision goes through what happened.
+    Reread(Box<Plan>),
 }
 
 /// How the left side of a `since` ends the life of an anchor.
@@ -287,6 +290,7 @@ impl Node {
                     CellOp::Formerly(body) | CellOp::Previous(body) => body.bound(cells),
                     CellOp::Since { right, .. } => right.bound(cells),
                     CellOp::Window { .. } | CellOp::Nested { .. } => BTreeSet::new(),
+                    CellOp::Reread(plan) => plan.gives.iter().copied().collect(),
                     CellOp::Pair { .. } => def.columns.iter().copied().collect(),
                 };
                 inner.iter().filter_map(|slot| cell.outer(*slot)).collect()
@@ -452,6 +456,7 @@ impl CellDef {
                 let windows = logs.iter().map(|log| log.window);
                 windows.fold(self.window, i64::max)
             }
+            CellOp::Reread(plan) => plan.reach,
             _ => self.window,
         }
     }
@@ -480,6 +485,8 @@ impl CellDef {
                 .iter()
                 .map(|log| log.node.triggers())
                 .fold(Triggers::Types(BTreeSet::new()), Triggers::union),
+            // The stamp of every event is kept.
+            CellOp::Reread(_) => Triggers::All,
         }
     }
 
@@ -505,6 +512,7 @@ impl CellDef {
                 std::iter::once(left).chain(others).collect()
             }
             CellOp::Nested { logs, .. } => logs.iter().map(|log| &log.node).collect(),
+            CellOp::Reread(plan) => plan.logs.iter().collect(),
         }
     }
 
@@ -529,6 +537,7 @@ impl CellDef {
                 std::iter::once(left).chain(others).collect()
             }
             CellOp::Nested { logs, .. } => logs.iter_mut().map(|log| &mut log.node).collect(),
+            CellOp::Reread(plan) => plan.logs.iter_mut().collect(),
         }
     }
 

@@ -156,7 +156,7 @@ impl Network {
                 self.note_lookups(body, &mut none.clone());
             }
             // Looked up by what the other side has; see `pairs`.
-            CellOp::Pair { .. } | CellOp::Nested { .. } => {}
+            CellOp::Pair { .. } | CellOp::Nested { .. } | CellOp::Reread(_) => {}
             CellOp::Since {
                 left,
                 right,

@@ -20,7 +20,9 @@ pub(super) fn leaves_open(def: &CellDef, cells: &[CellDef], open: &[bool]) -> bo
                 && (waits(left, &mut known.clone(), cells, open) || !left.free().is_subset(&known));
             anchor || ended
         }
-        CellOp::Window { .. } | CellOp::Pair { .. } | CellOp::Nested { .. } => false,
+        CellOp::Window { .. } | CellOp::Pair { .. } | CellOp::Nested { .. } | CellOp::Reread(_) => {
+            false
+        }
     }
 }
 

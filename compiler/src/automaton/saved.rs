@@ -8,6 +8,7 @@ use super::cell::{Breaks, CellState, Held};
 use super::formula::{BreakShape, CellDef, CellOp};
 use super::join::SavedPair;
 use super::nested::SavedNested;
+use super::reread::SavedReread;
 use super::row::{Arith, Cmp, Open, Residual, Row, Slot, Sym, Total};
 use super::store::At;
 use super::table::closed_names;
@@ -70,6 +71,7 @@ pub(crate) enum SavedState {
     Window(Vec<(SavedKey, SavedCount)>),
     Pair(Vec<SavedPair>),
     Nested(SavedNested),
+    Reread(SavedReread),
 }
 
 impl CellState {
@@ -98,6 +100,7 @@ impl CellState {
             CellState::Window(counts) => SavedState::Window(counts.saved()),
             CellState::Pair(joint) => SavedState::Pair(joint.saved()),
             CellState::Nested(nested) => SavedState::Nested(nested.saved()),
+            CellState::Reread(reread) => SavedState::Reread(reread.saved()),
         }
     }
 
@@ -136,6 +139,10 @@ impl CellState {
             (CellState::Window(counts), SavedState::Window(saved)) => counts.restore(saved),
             (CellState::Nested(nested), SavedState::Nested(saved)) => match &def.op {
                 CellOp::Nested { logs, .. } => nested.restore(saved, logs),
+                _ => None,
+            },
+            (CellState::Reread(reread), SavedState::Reread(saved)) => match &def.op {
+                CellOp::Reread(plan) => reread.restore(saved, plan),
                 _ => None,
             },
             (CellState::Pair(joint), SavedState::Pair(saved)) => {

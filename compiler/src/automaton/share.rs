@@ -56,7 +56,7 @@ impl Network {
         match def.op {
             CellOp::Formerly(_) | CellOp::Since { .. } | CellOp::Previous(_) => !searched,
             CellOp::Window { by_time_point, .. } => by_time_point,
-            CellOp::Pair { .. } | CellOp::Nested { .. } => false,
+            CellOp::Pair { .. } | CellOp::Nested { .. } | CellOp::Reread(_) => false,
         }
     }
 

@@ -6,6 +6,7 @@ use super::formula::{
     BreakShape, CellDef, CellId, CellOp, EventTypeId, Matcher, Node, Pattern, Term, Use,
 };
 use super::index::Key;
+use super::reread::{Known, Seen};
 use super::row::{Cmp, Residual, Row, Slot, Sym, Total, arith, total};
 use super::store::{At, Times, in_window};
 use super::table::{Found, Table};
@@ -26,6 +27,8 @@ pub(crate) struct Moment<'a> {
     pub at: At,
     /// Whether an event with a later stamp has been taken in.
     pub late: bool,
+    /// What is remembered while one event is decided.
+    pub seen: Option<&'a Seen>,
 }
 
 /// The states of cells. What a question about an event that is not recorded has changed lies beside the rest.
@@ -64,6 +67,14 @@ pub(crate) enum Vals {
 
 /// Takes a row; true to stop.
 type Emit<'e> = &'e mut dyn FnMut(Row) -> bool;
+
+impl<'a> Moment<'a> {
+    /// The same for a decision.
+    pub fn seeing(self, seen: &'a Seen) -> Moment<'a> {
+        let seen = Some(seen);
+        Moment { seen, ..self }
+    }
+}
 
 impl Moment<'_> {
     /// Whether the formula has a row, everything it asks for being known.
@@ -309,6 +320,28 @@ impl Moment<'_> {
                 let known = |slot: Slot| row.known(cell.outer(slot)?);
                 nested.holds((logs, test), self, &known) && emit(row)
             }
+            CellState::Reread(reread) => {
+                let CellOp::Reread(plan) = &def.op else {
+                    return false;
+                };
+                let known = slots(def, cell, &row);
+                let own = Seen::default();
+                let seen = self.seen.unwrap_or(&own);
+                let rows = seen.rows(cell.cell, (plan, reread), &known, self.at.pos);
+                rows.iter().any(|found| {
+                    let mut row = row.clone();
+                    let mut columns = def.columns.iter();
+                    let fits = columns.all(|column| {
+                        let Some(Known::Val(val)) = found.get(*column as usize) else {
+                            // What the request does not have.
+                            return true;
+                        };
+                        let outer = cell.outer(*column);
+                        outer.is_some_and(|slot| row.unify(row.view(slot), Sym::Val(*val)))
+                    });
+                    fits && emit(row)
+                })
+            }
             CellState::Pair(joint) => {
                 let CellOp::Pair { left, others, .. } = &def.op else {
                     return false;
@@ -490,6 +523,22 @@ fn known(def: &CellDef, cell: &Use, row: &Row) -> Option<SmallVec<[Option<Val>; 
         _ => Some(None),
     };
     def.columns.iter().map(view).collect()
+}
+
+/// What is known of the slots of a cell.
+pub(crate) fn slots(def: &CellDef, cell: &Use, row: &Row) -> Vec<Known> {
+    let mut slots = vec![Known::Not; def.width];
+    for column in &def.columns {
+        let sym = cell.outer(*column).map(|slot| row.view(slot));
+        if let Some(place) = slots.get_mut(*column as usize) {
+            *place = match sym {
+                Some(Sym::Val(val)) => Known::Val(val),
+                Some(Sym::Bottom) | None => Known::Missing,
+                Some(Sym::Slot(_) | Sym::Term(_)) => Known::Not,
+            };
+        }
+    }
+    slots
 }
 
 /// Gives a row of the using frame the values of a cell's columns; false where it has others.

@@ -138,6 +138,14 @@ fn state(cell: &CellOutline) -> String {
             let last = words::last(cell.kept);
             format!("one time for each event{which} in {last}{by}")
         }
+        CellKind::Reread => {
+            let last = words::last(cell.kept);
+            let fields = match cell.keys.as_slice() {
+                [] => String::new(),
+                keys => format!(" with its {}", named(keys)),
+            };
+            format!("one time for each event in {last}, and each event that it names{fields}")
+        }
         CellKind::Relation => {
             let rows = match cell.keys.as_slice() {
                 [] => "one row for each way in which it holds".to_owned(),

@@ -87,6 +87,7 @@ impl History {
                 fields: &self.fields,
                 at: self.at,
                 late: event.time < clock,
+                seen: None,
             };
             state.update(def, &moment, floor, clock);
             let Some(armed) = self.armed.get_mut(cell) else {
@@ -212,6 +213,7 @@ impl History {
             fields: &self.fields,
             at: self.at,
             late: self.at.time < self.clock,
+            seen: None,
         }
     }
 
@@ -243,6 +245,7 @@ impl Trial<'_> {
             fields: &self.fields,
             at: self.at,
             late: self.late,
+            seen: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::automaton::build::Path;
 use crate::automaton::formula::{
     Break, BreakShape, CellDef, CellId, CellOp, How, Matcher, Node, Pattern, Term, Test, Triggers,
 };
+use crate::automaton::reread::Form;
 use crate::automaton::row::Slot;
 use crate::automaton::value::{Stored, Val};
 use crate::schema::EventId;
@@ -152,6 +153,14 @@ impl Reader<'_> {
                 };
                 (operator, def.nodes())
             }
+            CellOp::Reread(plan) => {
+                let operator = match plan.form {
+                    Form::Since(..) => Operator::Since,
+                    Form::Previous(..) => Operator::Previous,
+                    _ => Operator::Formerly,
+                };
+                (operator, def.nodes())
+            }
             CellOp::Window { body, sum, .. } => match sum {
                 None => (Operator::Count, vec![body]),
                 Some(_) => (Operator::Sum, vec![body]),
@@ -165,6 +174,7 @@ impl Reader<'_> {
             CellOp::Since { right, .. } => right,
             CellOp::Pair { left, .. } => left,
             CellOp::Nested { logs, .. } => logs.first().map_or(&Node::Never, |log| &log.node),
+            CellOp::Reread(_) => &Node::Never,
         };
         let mut columns = def.columns.clone();
         match &def.op {
@@ -200,6 +210,17 @@ impl Reader<'_> {
             keys.sort();
             keys.dedup();
             every = logs.iter().any(|log| log.node.triggers() == Triggers::All);
+            kept = def.reach();
+        }
+        if let CellOp::Reread(plan) = &def.op {
+            let all = plan.logs.iter().flat_map(|log| {
+                let slots = log.free().into_iter();
+                slots.map(|slot| self.key(slot, log))
+            });
+            keys = all.collect();
+            keys.sort();
+            keys.dedup();
+            every = true;
             kept = def.reach();
         }
         CellOutline {
@@ -250,7 +271,7 @@ impl Reader<'_> {
                     | CellOp::Window { body, .. } => self.bound_by(*inner, body),
                     CellOp::Since { right, .. } => self.bound_by(*inner, right),
                     CellOp::Pair { left, .. } => self.bound_by(*inner, left),
-                    CellOp::Nested { .. } => None,
+                    CellOp::Nested { .. } | CellOp::Reread(_) => None,
                 }
             }
             Node::Not(_) | Node::Compare(..) | Node::Never => None,

@@ -97,6 +97,8 @@ pub enum CellKind {
     Pair,
     /// When each of several things happened, each by a key of its own.
     Nested,
+    /// What happened, gone through at each decision.
+    Reread,
     /// Rows with open conditions, or rows that depend on other cells.
     Relation,
 }
@@ -276,6 +278,7 @@ impl Policy {
             CellOp::Window { .. } => CellKind::Window,
             CellOp::Pair { .. } => CellKind::Pair,
             CellOp::Nested { .. } => CellKind::Nested,
+            CellOp::Reread(_) => CellKind::Reread,
             CellOp::Formerly(_) | CellOp::Since { .. } => CellKind::Relation,
         }
     }
@@ -308,7 +311,10 @@ impl Policy {
                 CellOp::Formerly(body) | CellOp::Previous(body) | CellOp::Window { body, .. } => {
                     asked(body, &mut inner);
                 }
-                CellOp::Since { .. } | CellOp::Pair { .. } | CellOp::Nested { .. } => {
+                CellOp::Since { .. }
+                | CellOp::Pair { .. }
+                | CellOp::Nested { .. }
+                | CellOp::Reread(_) => {
                     let nodes = def.nodes();
                     nodes.into_iter().for_each(|node| asked(node, &mut inner));
                 }

@@ -7,7 +7,9 @@ use super::{Decision, Monitor};
 use crate::automaton::build::{Leaf, Site};
 use crate::automaton::cell::{Breaks, CellState};
 use crate::automaton::formula::{BreakShape, CellOp, Node};
+use crate::automaton::reread::Seen;
 use crate::automaton::row::{Row, Sym};
+use crate::automaton::solve::slots;
 use crate::automaton::store::{At, Times, in_window};
 use crate::automaton::table::{Found, Table};
 use crate::event::Event;
@@ -241,6 +243,16 @@ impl Monitor {
                     witness.times = nested.witnesses((logs, test), &moment, &known);
                     witness.times.truncate(LISTED);
                     witness.times.reverse();
+                }
+            }
+            CellState::Reread(reread) => {
+                if let CellOp::Reread(plan) = &def.op {
+                    let seen = Seen::default();
+                    let known = slots(def, &site.cell, row);
+                    let both = (&**plan, reread);
+                    witness.times = seen.witnesses(site.cell.cell, both, &known, history.at.pos);
+                    let old = witness.times.len().saturating_sub(LISTED);
+                    witness.times.drain(..old);
                 }
             }
             CellState::Previous { older, newer } => {

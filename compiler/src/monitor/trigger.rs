@@ -100,7 +100,7 @@ fn ways(def: &CellDef, event: EventTypeId) -> Option<Vec<Constants>> {
             nodes.push(body);
         }
         CellOp::Nested { .. } => nodes.extend(def.nodes()),
-        CellOp::Pair { .. } => return None,
+        CellOp::Pair { .. } | CellOp::Reread(_) => return None,
         CellOp::Since {
             left,
             right,

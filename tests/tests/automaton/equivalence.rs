@@ -173,7 +173,7 @@ fn the_monitor_agrees_with_the_table() {
     println!("{:?} {:?}", seen.kinds.borrow(), seen.wrote.borrow());
     // The cases are worth something: leaves are legal, both answers occur, and so do all kinds of cell.
     assert!(accepted * 2 > written && yes * 10 > no && no * 10 > yes);
-    assert_eq!(seen.kinds.borrow().len(), 7);
+    assert_eq!(seen.kinds.borrow().len(), 8);
     let wrote = seen.wrote.borrow();
     assert!(wrote.len() == 5 && wrote.values().all(|leaves| leaves * 40 > accepted));
 }

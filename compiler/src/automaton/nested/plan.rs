@@ -47,7 +47,9 @@ pub(in super::super) fn nested(
                 || own.chain([&anchor]).any(|when| plan.is_apart(when));
             (Test::Since(anchor, ends, window), apart)
         }
-        CellOp::Window { .. } | CellOp::Pair { .. } | CellOp::Nested { .. } => return None,
+        CellOp::Window { .. } | CellOp::Pair { .. } | CellOp::Nested { .. } | CellOp::Reread(_) => {
+            return None;
+        }
     };
     let logs = plan.logs;
     apart.then_some(CellOp::Nested { logs, test })
