@@ -181,6 +181,10 @@ impl Row {
                     true
                 }
                 Sym::Slot(other) if other == slot => true,
+                // It would have to be known to be found.
+                open if open.mentions(slot) => {
+                    self.require(Residual::compare(Cmp::Eq, Sym::Slot(slot), open))
+                }
                 open => {
                     let resolved = Residual::compare(Cmp::Eq, open.clone(), open.clone());
                     self.set(slot, Some(open));
@@ -245,6 +249,19 @@ impl Sym {
                 ),
             })),
             known => known.clone(),
+        }
+    }
+
+    fn mentions(&self, slot: Slot) -> bool {
+        match self {
+            Sym::Val(_) | Sym::Bottom => false,
+            Sym::Slot(own) => *own == slot,
+            Sym::Term(open) => match open.as_ref() {
+                Open::Arith(_, left, right) => left.mentions(slot) || right.mentions(slot),
+                Open::Total(_, tuples) => tuples.iter().any(|(condition, tuple)| {
+                    condition.mentions(slot) || tuple.iter().any(|sym| sym.mentions(slot))
+                }),
+            },
         }
     }
 
@@ -416,6 +433,17 @@ impl Residual {
             Residual::All(parts) => Residual::all(parts.iter().map(|p| p.resolve(row)).collect()),
             Residual::Any(parts) => Residual::any(parts.iter().map(|p| p.resolve(row)).collect()),
             Residual::Cmp(op, l, r) => Residual::compare(*op, l.resolve(row), r.resolve(row)),
+        }
+    }
+
+    fn mentions(&self, slot: Slot) -> bool {
+        match self {
+            Residual::True | Residual::False => false,
+            Residual::Not(inner) => inner.mentions(slot),
+            Residual::All(parts) | Residual::Any(parts) => {
+                parts.iter().any(|part| part.mentions(slot))
+            }
+            Residual::Cmp(_, left, right) => left.mentions(slot) || right.mentions(slot),
         }
     }
 

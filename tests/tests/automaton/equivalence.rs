@@ -4,12 +4,13 @@
 
 use super::formulas::{Writer, services, traces};
 use super::stage::{try_rules, written};
-use dogwood_compiler::event::Event;
+use dogwood_compiler::event::{Event, RequestPart};
 use dogwood_compiler::grammar::ast::{ClauseBody, Cond, Item, Rule};
 use dogwood_compiler::grammar::parse_policy;
 use dogwood_compiler::monitor::{CellKind, Config, Decision, Monitor, Policy, lateness, replay};
 use dogwood_compiler::schema::Service;
 use dogwood_compiler::trace::Room;
+use dogwood_compiler::value::{EntityUid, Record, Value};
 use dogwood_tests::naive::Naive;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestCaseError, TestRunner};
@@ -219,6 +220,44 @@ fn lateness_beyond_need_changes_nothing() {
     if let Err(error) = outcome {
         panic!("{error}");
     }
+}
+
+/// A variable that is to be equal to a number of what it says itself.
+#[test]
+fn what_says_itself_is_found_nowhere() {
+    let event = "Yard::Action::\"move\"::request";
+    let counted =
+        format!("(count for (v: Long). where formerly within 11s {event}{{input.kg: z}})");
+    let leaf =
+        format!("exists (z: Long). formerly within 9s ({event}{{}} && {counted} == z && z < z)");
+    let text = format!("permit(principal, action, resource) when temporal {{ {leaf} }};");
+    let rules: Vec<Rule> = parse_policy(&text)
+        .tree
+        .items
+        .into_iter()
+        .filter_map(|item| match item {
+            Item::Rule(rule) => Some(rule),
+            _ => None,
+        })
+        .collect();
+    let service = &services()[0];
+    let input = Record::from_iter([
+        ("crate".into(), Value::str("a")),
+        ("kg".into(), Value::Int(1)),
+    ]);
+    let logged = Record::from_iter([("input".into(), Value::Object(input))]);
+    let event = |time| Event {
+        time,
+        action: EntityUid::new("Yard::Action", "move"),
+        kind: "request".into(),
+        logged: logged.clone(),
+        request: Some(RequestPart::default()),
+    };
+    let events: Vec<Event> = (0..4).map(event).collect();
+    let policy = Arc::new(Policy::new(&rules, service));
+    let decisions = replay(policy, &events);
+    assert!(decisions.iter().all(|(_, _, decision)| !decision.allowed()));
+    assert_eq!(decisions.len(), 4);
 }
 
 /// Rules that no check has seen decide something all the same: what makes no sense matches nothing.

@@ -10,7 +10,7 @@ use crate::automaton::store::in_window;
 use crate::automaton::value::Val;
 use foldhash::fast::RandomState;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
 /// What is known of a slot.
@@ -394,19 +394,49 @@ impl<'n> Asked<'n> {
         let Some(happened) = self.state.logs.get(log) else {
             return found;
         };
-        let mut looked = 0;
         let events = self.with(log, mask, &key);
-        let pos = |event: &usize| happened.at.get(*event).copied().unwrap_or(i64::MAX);
-        for (from, to) in domain.iter() {
-            let start = events.partition_point(|event| pos(event) < from);
-            let rest = events.get(start..).unwrap_or(&[]);
-            for at in rest.iter().map(pos).take_while(|at| *at <= to) {
-                found.push(at, at);
-                looked += 1;
-            }
-        }
+        let looked = inside(events, &happened.at, domain, &mut |_, pos| {
+            found.push(pos, pos);
+        });
         self.looked_at(looked);
         found
+    }
+
+    /// The log of a conjunction with the fewest events of the values that are known, and how to find them.
+    fn fewest(&mut self, parts: &[Form], env: &[Known]) -> Option<(usize, usize, u64, Key)> {
+        let mut best: Option<(usize, usize, u64, Key)> = None;
+        for part in parts {
+            if let Form::Event(log, slots) = part {
+                let Some((mask, key)) = Self::key(slots, env) else {
+                    return Some((0, *log, 0, Key::new()));
+                };
+                let many = self.with(*log, mask, &key).len();
+                if best.as_ref().is_none_or(|(few, ..)| many < *few) {
+                    best = Some((many, *log, mask, key));
+                }
+            }
+        }
+        best
+    }
+
+    /// Those positions of a domain that have an event of which a conjunction speaks.
+    fn at_events(&mut self, parts: &[Form], env: &[Known], domain: &Spans) -> Spans {
+        match self.fewest(parts, env) {
+            None => domain.clone(),
+            Some((0, ..)) => Spans::default(),
+            Some((_, log, mask, key)) => {
+                let mut found = Spans::default();
+                let Some(happened) = self.state.logs.get(log) else {
+                    return found;
+                };
+                let events = self.with(log, mask, &key);
+                let looked = inside(events, &happened.at, domain, &mut |_, pos| {
+                    found.push(pos, pos);
+                });
+                self.looked_at(looked);
+                found
+            }
+        }
     }
 
     /// Visits all values that these slots can have where the formula holds in the domain. What a slot can be is
@@ -458,7 +488,7 @@ impl<'n> Asked<'n> {
                 let Some((mask, key)) = Self::key(slots, env) else {
                     return Some(0);
                 };
-                Some(self.with(*log, mask, &key).len())
+                Some(self.with(*log, mask, &key).len().min(domain.len()))
             }
             Form::Now(own) if *own == slot => Some(domain.len()),
             Form::Compare(..) => {
@@ -470,10 +500,17 @@ impl<'n> Asked<'n> {
                 }
             }
             Form::All(parts) => {
+                let points = at_points(parts, env, domain);
+                let domain = points.as_ref().unwrap_or(domain);
                 let each = parts.iter();
                 let each = each.filter_map(|part| self.how_many(part, env, slot, domain));
                 if let Some(few) = each.min() {
-                    return Some(few);
+                    let events = self.fewest(parts, env).map(|(few, ..)| few);
+                    // A time point is that of one of the events that are named beside it.
+                    return Some(match is_point(parts, slot) {
+                        true => few.min(events.unwrap_or(few)),
+                        false => few,
+                    });
                 }
                 set(env, slot, Known::Sought);
                 let firsts = through(parts, env, slot).into_iter();
@@ -515,14 +552,11 @@ impl<'n> Asked<'n> {
                 ) else {
                     return;
                 };
-                let (width, mut looked) = (slots.len(), 0);
-                for event in self.with(*log, mask, &key) {
-                    looked += 1;
-                    let inside = happened.at.get(*event);
-                    if inside.is_some_and(|pos| domain.contains(*pos)) {
-                        vals.extend(happened.vals.get(event * width + column));
-                    }
-                }
+                let width = slots.len();
+                let events = self.with(*log, mask, &key);
+                let looked = inside(events, &happened.at, domain, &mut |event, _| {
+                    vals.extend(happened.vals.get(event * width + column));
+                });
                 self.looked_at(looked);
             }
             Form::Now(own) if *own == slot => {
@@ -538,6 +572,8 @@ impl<'n> Asked<'n> {
                 }
             }
             Form::All(parts) => {
+                let points = at_points(parts, env, domain);
+                let domain = points.as_ref().unwrap_or(domain);
                 let mut best: Option<(usize, &Form)> = None;
                 for part in parts {
                     if let Some(many) = self.how_many(part, env, slot, domain)
@@ -547,7 +583,11 @@ impl<'n> Asked<'n> {
                     }
                 }
                 if let Some((_, part)) = best {
-                    return self.candidates(part, env, slot, domain, vals);
+                    let at = match part {
+                        Form::Now(_) | Form::Exists(..) => self.at_events(parts, env, domain),
+                        _ => domain.clone(),
+                    };
+                    return self.candidates(part, env, slot, &at, vals);
                 }
                 // What it is compared with has to be found first.
                 let mut found = BTreeSet::new();
@@ -699,6 +739,56 @@ impl<'n> Asked<'n> {
         self.looked_at(looked);
         found
     }
+}
+
+/// Visits those of some events that lie in a domain, with their positions; how many.
+fn inside(
+    events: &[usize],
+    at: &VecDeque<i64>,
+    domain: &Spans,
+    visit: &mut dyn FnMut(usize, i64),
+) -> usize {
+    let pos = |event: usize| at.get(event).copied().unwrap_or(i64::MAX);
+    let mut looked = 0;
+    let mut visit = |event: usize| {
+        looked += 1;
+        visit(event, pos(event));
+    };
+    if domain.ranges() > events.len() {
+        let events = events.iter().filter(|event| domain.contains(pos(**event)));
+        events.for_each(|event| visit(*event));
+        return looked;
+    }
+    for (from, to) in domain.iter() {
+        let start = events.partition_point(|event| pos(*event) < from);
+        let rest = events.get(start..).unwrap_or(&[]).iter();
+        let rest = rest.take_while(|event| pos(**event) <= to);
+        rest.for_each(|event| visit(*event));
+    }
+    looked
+}
+
+/// Whether a conjunction says that a slot is its time point.
+fn is_point(parts: &[Form], slot: Slot) -> bool {
+    let mut parts = parts.iter();
+    parts.any(|part| matches!(part, Form::Now(own) if *own == slot))
+}
+
+/// The positions of a domain that can be the time points a conjunction speaks of, if it speaks of one that is known.
+fn at_points(parts: &[Form], env: &[Known], domain: &Spans) -> Option<Spans> {
+    let mut left: Option<Spans> = None;
+    for part in parts {
+        if let Form::Now(slot) = part
+            && let Known::Val(val) = of(env, *slot)
+        {
+            let before = left.as_ref().unwrap_or(domain);
+            left = Some(match val {
+                Val::Int(pos) => before.and(&Spans::of(pos, pos)),
+                _ => Spans::default(),
+            });
+        }
+    }
+    left
 }
 
 fn remembered(memo: &Memo, env: &[Known]) -> (usize, Vec<Known>) {
