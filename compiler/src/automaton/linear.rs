@@ -74,10 +74,7 @@ impl Kept<'_> {
                 let each = parts.iter().map(|part| self.tried(part, known));
                 each.sum()
             }
-            Node::Not(body) => {
-                let tried = self.tried(body, &mut known.clone());
-                tried.filter(|tried| *tried == 0)
-            }
+            Node::Not(body) => self.tried(body, &mut known.clone()),
             Node::Exists(slot, body) => {
                 known.remove(slot);
                 let tried = self.tried(body, known);
@@ -89,13 +86,12 @@ impl Kept<'_> {
                 Some(0)
             }
             Node::Bind(slot, term) => {
-                let fixed = self.is_one_row(term, known);
+                let tried = self.totalled(term, known);
                 known.insert(*slot);
-                fixed.then_some(0)
+                tried
             }
             Node::Compare(_, left, right) => {
-                let fixed = self.is_one_row(left, known) && self.is_one_row(right, known);
-                fixed.then_some(0)
+                Some(self.totalled(left, known)? + self.totalled(right, known)?)
             }
             Node::Cell(cell) => self.asked(cell, known),
             Node::Among(..) => None,
@@ -113,20 +109,24 @@ impl Kept<'_> {
         Some(usize::from(!all_known))
     }
 
-    /// Whether an aggregate in it goes through one row at most.
-    fn is_one_row(&self, term: &Term, known: &BTreeSet<Slot>) -> bool {
+    /// The same of a term. An aggregate that waits for something is written into the row as a whole.
+    fn totalled(&self, term: &Term, known: &BTreeSet<Slot>) -> Option<usize> {
         match term {
             Term::Total { vars, body, .. } => {
                 let mut inner = known.clone();
                 inner.retain(|slot| !vars.contains(slot));
                 let waits = waits(body, &mut inner.clone(), self.cells, self.open);
-                !waits && self.tried(body, &mut inner) == Some(0)
+                if waits {
+                    None
+                } else {
+                    self.tried(body, &mut inner)
+                }
             }
             Term::Arith(_, left, right) => {
-                self.is_one_row(left, known) && self.is_one_row(right, known)
+                Some(self.totalled(left, known)? + self.totalled(right, known)?)
             }
-            Term::Known(_) | Term::Slot(_) => true,
-            Term::Window { .. } => false,
+            Term::Known(_) | Term::Slot(_) => Some(0),
+            Term::Window { .. } => None,
         }
     }
 

@@ -198,13 +198,21 @@ impl Moment<'_> {
             }
             Node::Exists(slot, body) => {
                 row.set(*slot, None);
-                self.each(body, row, &mut |mut row| {
+                let base = row.clone();
+                let mut certain = false;
+                let stop = self.each(body, row, &mut |mut row| {
                     if !row.settle() {
                         return false;
                     }
                     row.set(*slot, None);
-                    emit(row)
-                })
+                    // Every further row would say the same, or less.
+                    certain = row == base;
+                    certain || emit(row)
+                });
+                match certain {
+                    true => emit(base),
+                    false => stop,
+                }
             }
             Node::Match(matcher) => self.matches(matcher, &mut row) && emit(row),
             Node::Tp(slot) => {

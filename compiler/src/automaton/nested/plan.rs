@@ -51,6 +51,9 @@ pub(in super::super) fn nested(
             return None;
         }
     };
+    if plan.lists_again(&test, false) {
+        return None;
+    }
     let logs = plan.logs;
     apart.then_some(CellOp::Nested { logs, test })
 }
@@ -112,6 +115,35 @@ impl<'p> Plan<'p> {
         }
         let own = self.log_of(when).map_or(&[][..], |log| &log.keys);
         looks_back && slots.iter().any(|slot| !own.contains(slot))
+    }
+
+    /// Whether what is counted is listed at each of many events: inside something that is counted itself, or
+    /// where there is no key that makes the events few.
+    fn lists_again(&self, test: &Test, counted: bool) -> bool {
+        let of = |when: &When, counted: bool| {
+            let mut tests = when.then.iter().map(|then| &then.test);
+            tests.any(|test| self.lists_again(test, counted))
+        };
+        match test {
+            Test::Now(when) | Test::Formerly(when, _) | Test::Previous(when, _) => {
+                of(when, counted)
+            }
+            Test::Since(anchor, breaks, _) => {
+                of(anchor, counted) || breaks.iter().any(|when| of(when, counted))
+            }
+            Test::Number(number) => {
+                let when = &number.when;
+                let listed =
+                    number.sum.is_some() || number.distinct.is_some() || !when.then.is_empty();
+                let keyed = self.log_of(when).is_some_and(|log| !log.keys.is_empty());
+                (listed && (counted || !keyed)) || of(when, true)
+            }
+            Test::Compare(..) => false,
+            Test::All(parts) => {
+                let mut tests = parts.iter().map(|then| &then.test);
+                tests.any(|test| self.lists_again(test, counted))
+            }
+        }
     }
 
     /// Collects what of the request is asked.
