@@ -164,14 +164,14 @@ fn what_costs_more_says_why() {
         why("(!(B{} since within 2s Q{})) since within 20s M{ input.crate: context.input.crate }"),
         ["the events that have its values are gone through until one fits"]
     );
-    // With a variable of the leaf around it, it cannot be kept by what happened.
+    // With a variable of the leaf around it, no key of the request finds its events.
     assert_eq!(
         why(
             "exists (c: String). (formerly within 9s Q{ input.crate: c } && ((!(B{} since within 2s Q{ input.crate: c })) since within 20s M{ input.crate: c }))"
         ),
         [
             "its rows are tried one by one against the rest of the condition",
-            "each event that can end an anchor asks every anchor"
+            "the events in its windows are gone through, once for each value that a variable can have"
         ]
     );
     assert_eq!(

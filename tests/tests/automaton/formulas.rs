@@ -125,7 +125,7 @@ impl<'c> Writer<'c> {
         if depth == 0 {
             return self.matcher(scope, None);
         }
-        match self.pick(20) {
+        match self.pick(22) {
             0 => self.matcher(scope, None),
             1 => {
                 let window = self.window();
@@ -182,6 +182,7 @@ impl<'c> Writer<'c> {
             15 => self.compared(scope),
             16 => self.windows(scope),
             17 | 18 => self.nested(),
+            19 | 20 => self.shared(scope),
             _ => {
                 let head = self.matcher(scope, None);
                 format!("({head}) && {}", self.filter(depth - 1, scope))
@@ -224,6 +225,76 @@ impl<'c> Writer<'c> {
             }
             0 => format!("(count for (x: {}). where ({both})) >= 2", name_of(ty)),
             _ => format!("exists (x: {}). ({both})", name_of(ty)),
+        }
+    }
+
+    /// A variable that operators share inside another one, or that is bound around one.
+    pub fn sharing(&mut self) -> String {
+        self.shared(&Scope::new())
+    }
+
+    fn shared(&mut self, scope: &Scope) -> String {
+        self.wrote.insert("shared");
+        let ty = self.of(&[Ty::Text, Ty::Long, Ty::Clerk]);
+        let outside: Scope = scope
+            .iter()
+            .filter(|(known, _)| known != "x")
+            .cloned()
+            .collect();
+        let (window, head) = (self.window(), self.matcher(&outside, Some(("x", ty))));
+        let mut body = match self.pick(4) {
+            0 => head,
+            1 => format!("previous {window} ({head})"),
+            _ => format!("formerly {window} ({head})"),
+        };
+        for _ in 0..=self.pick(2) {
+            body = format!("{body} && {}", self.about(&outside, ty));
+        }
+        let name = name_of(ty);
+        let body = match self.pick(4) {
+            0 => {
+                let (op, n) = (self.of(&["<", ">=", "=="]), self.pick(3));
+                format!("(count for (x: {name}). where ({body})) {op} {n}")
+            }
+            1 if ty == Ty::Long => {
+                let other = self.request_term(Ty::Long);
+                format!("(sum x for (x: Long). where ({body})) >= {other}")
+            }
+            _ => format!("(exists (x: {name}). ({body}))"),
+        };
+        let (window, head) = (self.window(), self.matcher(&outside, None));
+        match self.pick(8) {
+            0 | 1 => body,
+            2 => format!("formerly {window} ({body})"),
+            3 => format!("formerly {window} ({head} && {body})"),
+            4 => format!("formerly {window} (!({body}))"),
+            5 => format!("({body}) since {window} ({head})"),
+            6 => format!("(!({body})) since {window} ({head})"),
+            _ => format!("(!({head})) since {window} ({body})"),
+        }
+    }
+
+    /// Something the past says of `x`.
+    fn about(&mut self, outside: &Scope, ty: Ty) -> String {
+        let wanted = Some(("x", ty));
+        let (one, other) = (self.matcher(outside, wanted), self.matcher(outside, None));
+        let (first, second) = (self.window(), self.window());
+        match self.pick(10) {
+            0 => format!("formerly {first} ({one})"),
+            1 => format!("!(formerly {first} ({one}))"),
+            2 => format!("((!({one})) since {first} ({other}))"),
+            3 => format!("!((!({one})) since {first} ({other}))"),
+            4 => format!("((formerly {first} ({one})) since {second} ({other}))"),
+            5 => format!("((!formerly {first} ({one})) since {second} ({one}))"),
+            6 => {
+                let (op, n) = (self.of(&["<", ">=", "=="]), self.pick(3));
+                format!(
+                    "(count for (t: Timepoint). where formerly {first} ({one} && tp(t))) {op} {n}"
+                )
+            }
+            7 => format!("formerly {first} ({other} && formerly {second} ({one}))"),
+            8 => format!("(previous {first} (formerly {second} ({one})))"),
+            _ => self.filter(1, &Self::with(outside, "x", ty)),
         }
     }
 

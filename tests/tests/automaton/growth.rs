@@ -74,7 +74,11 @@ fn four_times_the_events_hold_four_times_as_much() {
     let services = services();
     let mut runner = TestRunner::new(cases(Cases::default().cases / 2));
     let outcome = runner.run(&prop::collection::vec(any::<u8>(), 0..120), |choices| {
-        let mut leaf = Writer::new(&choices).nested();
+        let mut writer = Writer::new(&choices);
+        let mut leaf = match choices.first().is_some_and(|choice| choice % 2 == 0) {
+            true => writer.nested(),
+            false => writer.sharing(),
+        };
         for seconds in (1..=20).rev() {
             leaf = leaf.replace(&format!("within {seconds}s"), "within 9999s");
         }

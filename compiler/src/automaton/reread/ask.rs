@@ -43,6 +43,8 @@ struct Found {
     indexes: Map<(usize, u64), Map<Key, Vec<usize>>>,
     spans: Map<(usize, Vec<Known>), Rc<Spans>>,
     steps: Map<(usize, Vec<Known>), Steps>,
+    /// Where a number that changes has each of its values.
+    places: Map<(usize, Vec<Known>), Rc<Map<Val, Spans>>>,
     /// For each window, the positions that are not so close to the one before.
     gaps: Map<i64, Rc<Spans>>,
     /// How many values and ranges were looked at.
@@ -116,11 +118,20 @@ impl Seen {
         let now = state.time(now).unwrap_or(i64::MIN);
         times.filter(|time| in_window(*time, now, window)).collect()
     }
+}
 
-    /// How many values and ranges were looked at.
-    #[cfg(test)]
-    pub fn work(&self) -> usize {
-        self.0.borrow().values().map(|found| found.work).sum()
+#[cfg(test)]
+thread_local! {
+    /// How many values and ranges were looked at in all decisions.
+    pub(super) static WORK: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+impl Drop for Seen {
+    fn drop(&mut self) {
+        let found = self.0.get_mut().values();
+        let work: usize = found.map(|found| found.work).sum();
+        WORK.set(WORK.get() + work);
     }
 }
 
@@ -366,10 +377,12 @@ impl<'n> Asked<'n> {
     fn with(&mut self, log: usize, mask: u64, key: &Key) -> &[usize] {
         let state = self.state;
         let plan = self.plan;
-        let index = self.found.indexes.entry((log, mask)).or_insert_with(|| {
+        let Found { indexes, work, .. } = &mut *self.found;
+        let index = indexes.entry((log, mask)).or_insert_with(|| {
             let mut index: Map<Key, Vec<usize>> = Map::default();
             let width = plan.logs.get(log).map_or(0, kept);
             if let Some(happened) = state.logs.get(log) {
+                *work += happened.at.len();
                 for event in 0..happened.at.len() {
                     let columns = (0..width).filter(|at| mask & (1 << at) != 0);
                     let key = columns.map(|at| happened.vals.get(event * width + at).copied());
@@ -703,6 +716,51 @@ impl<'n> Asked<'n> {
         Rc::new(steps)
     }
 
+    /// Whether an aggregate that is asked again with other values is equal to one of them.
+    fn compare_by_place(
+        &mut self,
+        op: Cmp,
+        (left, right): (&Value, &Value),
+        env: &mut Vec<Known>,
+        domain: &Spans,
+    ) -> Option<Spans> {
+        let (memo, total, other) = aggregate(left, right)?;
+        if !memo.shared || !matches!(op, Cmp::Eq | Cmp::Ne) {
+            return None;
+        }
+        let other = self.value(other, env, domain);
+        let Some(&(_, Some(val))) = other.first() else {
+            return Some(Spans::default());
+        };
+        let key = remembered(memo, env);
+        let places = match self.found.places.get(&key) {
+            Some(places) => places.clone(),
+            None => {
+                let steps = self.value(total, env, domain);
+                let mut places: Map<Val, Spans> = Map::default();
+                let behind = steps.iter().skip(1).map(|(from, _)| *from);
+                let behind = behind.chain([i64::MAX]);
+                for ((from, val), behind) in steps.iter().zip(behind) {
+                    if let Some(val) = val {
+                        let place = places.entry(*val).or_default();
+                        place.push(*from, behind.saturating_sub(1));
+                    }
+                }
+                self.looked_at(steps.len());
+                let places = Rc::new(places);
+                self.found.places.insert(key, places.clone());
+                places
+            }
+        };
+        let none = Spans::default();
+        let equal = places.get(&val).unwrap_or(&none);
+        self.looked_at(equal.ranges().min(domain.ranges()));
+        Some(match op {
+            Cmp::Ne => domain.minus(equal),
+            _ => domain.and(equal),
+        })
+    }
+
     fn compare(
         &mut self,
         op: Cmp,
@@ -710,6 +768,9 @@ impl<'n> Asked<'n> {
         env: &mut Vec<Known>,
         domain: &Spans,
     ) -> Spans {
+        if let Some(found) = self.compare_by_place(op, (left, right), env, domain) {
+            return found;
+        }
         let left = self.value(left, env, domain);
         let right = self.value(right, env, domain);
         let (mut found, mut looked) = (Spans::default(), 0);
@@ -789,6 +850,15 @@ fn at_points(parts: &[Form], env: &[Known], domain: &Spans) -> Option<Spans> {
         }
     }
     left
+}
+
+/// The aggregate of two terms, where the other is the same at every event.
+fn aggregate<'v>(left: &'v Value, right: &'v Value) -> Option<(&'v Memo, &'v Value, &'v Value)> {
+    match (left, right) {
+        (Value::Total(.., memo), other) if other.is_steady() => Some((memo, left, other)),
+        (other, Value::Total(.., memo)) if other.is_steady() => Some((memo, right, other)),
+        _ => None,
+    }
 }
 
 fn remembered(memo: &Memo, env: &[Known]) -> (usize, Vec<Known>) {

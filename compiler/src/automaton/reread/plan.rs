@@ -257,6 +257,8 @@ impl Planner<'_> {
                         part => flat.push(part),
                     }
                 }
+                // A time point that is known leaves one event to look at.
+                flat.sort_by_key(|part| !matches!(part, Form::Now(_)));
                 Some((Form::All(flat), reach))
             }
             Node::Not(body) => {
