@@ -5,8 +5,9 @@
 //!            (build, formula)         latest, anchor, previous, window, pair, nested, reread, relation
 //! ```
 //!
-//! Each operator over the past is a *cell* whose state one event changes and one decision reads; nothing
-//! re-reads earlier events. Equal cells, whatever names they use, are one. What is asked of the request is
+//! Each operator over the past is a *cell* whose state one event changes and one decision reads. Cells
+//! of which rows would be too many keep the events of their windows instead, and those only are gone
+//! through by a decision (see `nested`, `reread`). Equal cells, whatever names they use, are one. What is asked of the request is
 //! not known when the past happens: a cell keeps its rows by the values matched, and where a condition
 //! could not be decided yet the row carries it along (see `row`). `solve` is the one evaluator, used both
 //! to bring cells up to date and to ask leaves.

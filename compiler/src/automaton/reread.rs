@@ -9,6 +9,7 @@
 
 mod ask;
 mod plan;
+mod shelf;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use super::formula::{Matcher, Node, Pattern};
 use super::solve::Moment;
 use super::value::Val;
 use serde::{Deserialize, Serialize};
+use shelf::Shelf;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -35,11 +37,16 @@ pub(crate) struct Reread {
     /// How far stamps may step back.
     lateness: i64,
     logs: Vec<Happened>,
+    shelf: Shelf,
 }
 
 /// The events that a matcher names.
 #[derive(Clone, Debug, Default)]
 struct Happened {
+    /// How many have been dropped.
+    gone: u64,
+    /// How many values are kept of each.
+    width: usize,
     at: VecDeque<i64>,
     /// What each of them says, one behind the other.
     vals: VecDeque<Val>,
@@ -60,7 +67,8 @@ impl Reread {
             stamps: VecDeque::new(),
             back: 0,
             lateness: 0,
-            logs: plan.logs.iter().map(|_| Happened::default()).collect(),
+            logs: plan.logs.iter().map(Happened::new).collect(),
+            shelf: Shelf::default(),
         }
     }
 
@@ -71,12 +79,13 @@ impl Reread {
         }
         self.stamp(moment.at.time);
         self.lateness = self.lateness.max(clock.saturating_sub(floor));
-        for (happened, log) in self.logs.iter_mut().zip(&plan.logs) {
+        for (number, (happened, log)) in self.logs.iter_mut().zip(&plan.logs).enumerate() {
             if let Node::Match(matcher) = log
                 && let Some(vals) = taken(matcher, moment)
             {
                 happened.at.push_back(pos);
                 happened.vals.extend(vals);
+                self.shelf.added(number, happened);
             }
         }
     }
@@ -101,10 +110,12 @@ impl Reread {
         }
         give_back(&mut self.stamps);
         let first = self.first;
-        for (happened, log) in self.logs.iter_mut().zip(&plan.logs) {
+        for (number, happened) in self.logs.iter_mut().enumerate() {
             let gone = happened.at.partition_point(|pos| *pos < first);
+            self.shelf.dropped(number, happened, gone);
+            happened.gone = happened.gone.saturating_add(gone as u64);
             happened.at.drain(..gone);
-            happened.vals.drain(..gone * kept(log));
+            happened.vals.drain(..gone * happened.width);
             give_back(&mut happened.at);
             give_back(&mut happened.vals);
         }
@@ -131,7 +142,7 @@ impl Reread {
         let logs = self.logs.iter().map(|happened| {
             happened.at.capacity() * size_of::<i64>() + happened.vals.capacity() * size_of::<Val>()
         });
-        self.stamps.capacity() * size_of::<i64>() + logs.sum::<usize>()
+        self.stamps.capacity() * size_of::<i64>() + logs.sum::<usize>() + self.shelf.bytes()
     }
 
     pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {
@@ -153,7 +164,7 @@ impl Reread {
     }
 
     /// Takes over what was saved. Nothing, where it does not fit.
-    pub fn restore(&mut self, saved: SavedReread, plan: &Plan) -> Option<()> {
+    pub fn restore(&mut self, saved: SavedReread) -> Option<()> {
         if saved.logs.len() != self.logs.len() {
             return None;
         }
@@ -161,9 +172,9 @@ impl Reread {
         self.lateness = saved.lateness;
         saved.stamps.iter().for_each(|stamp| self.stamp(*stamp));
         let behind = self.behind();
-        for ((happened, log), (at, vals)) in self.logs.iter_mut().zip(&plan.logs).zip(saved.logs) {
+        for (happened, (at, vals)) in self.logs.iter_mut().zip(saved.logs) {
             let inside = |pos: &i64| (saved.first..behind).contains(pos);
-            let fits = vals.len() == at.len() * kept(log) && at.iter().all(inside);
+            let fits = vals.len() == at.len() * happened.width && at.iter().all(inside);
             if !fits || !at.is_sorted_by(|one, next| one < next) {
                 return None;
             }
@@ -203,12 +214,21 @@ fn taken(matcher: &Matcher, moment: &Moment<'_>) -> Option<SmallVec<[Val; 4]>> {
     Some(vals)
 }
 
-/// How many values are kept of each event of a log.
-fn kept(log: &Node) -> usize {
-    let Node::Match(matcher) = log else { return 0 };
-    let patterns = matcher.patterns.iter();
-    let slots = patterns.filter(|(_, pattern)| matches!(pattern, Pattern::Slot(_)));
-    slots.count()
+impl Happened {
+    fn new(log: &Node) -> Happened {
+        let slots = match log {
+            Node::Match(matcher) => {
+                let patterns = matcher.patterns.iter();
+                let slots = patterns.filter(|(_, pattern)| matches!(pattern, Pattern::Slot(_)));
+                slots.count()
+            }
+            _ => 0,
+        };
+        Happened {
+            width: slots,
+            ..Happened::default()
+        }
+    }
 }
 
 fn give_back<T>(items: &mut VecDeque<T>) {

@@ -141,10 +141,7 @@ impl CellState {
                 CellOp::Nested { logs, .. } => nested.restore(saved, logs),
                 _ => None,
             },
-            (CellState::Reread(reread), SavedState::Reread(saved)) => match &def.op {
-                CellOp::Reread(plan) => reread.restore(saved, plan),
-                _ => None,
-            },
+            (CellState::Reread(reread), SavedState::Reread(saved)) => reread.restore(saved),
             (CellState::Pair(joint), SavedState::Pair(saved)) => {
                 joint.restore(saved, def.columns.len())
             }

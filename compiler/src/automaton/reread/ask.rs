@@ -1,8 +1,8 @@
 //! Asking what happened: for each subformula, with values for its variables, all positions at which it holds.
 
+use super::Reread;
 use super::plan::{Form, Memo, Plan, Value};
 use super::spans::Spans;
-use super::{Reread, kept};
 use crate::automaton::formula::CellId;
 use crate::automaton::index::Key;
 use crate::automaton::row::{Arith, Cmp, Slot, Total, clamp};
@@ -39,8 +39,8 @@ type Steps = Rc<Vec<(i64, Option<Val>)>>;
 /// What was found out about one cell.
 #[derive(Debug, Default)]
 struct Found {
-    /// By log and columns, a bit each: the events with the same values there, by their number in the log.
-    indexes: Map<(usize, u64), Map<Key, Vec<usize>>>,
+    /// By log and columns, a bit each: the events with these values there, by where they lie in the log.
+    events: Map<(usize, u64, Key), Rc<Vec<usize>>>,
     spans: Map<(usize, Vec<Known>), Rc<Spans>>,
     steps: Map<(usize, Vec<Known>), Steps>,
     /// Where a number that changes has each of its values.
@@ -71,7 +71,6 @@ impl Seen {
         let mut seen = self.0.borrow_mut();
         let mut asked = Asked {
             state,
-            plan,
             found: seen.entry(cell).or_default(),
         };
         let domain = Spans::of(now, now);
@@ -98,7 +97,6 @@ impl Seen {
         let mut seen = self.0.borrow_mut();
         let mut asked = Asked {
             state,
-            plan,
             found: seen.entry(cell).or_default(),
         };
         let before = &Spans::of(state.first, now);
@@ -147,7 +145,6 @@ fn set(env: &mut [Known], slot: Slot, known: Known) {
 
 struct Asked<'n> {
     state: &'n Reread,
-    plan: &'n Plan,
     found: &'n mut Found,
 }
 
@@ -373,27 +370,49 @@ impl<'n> Asked<'n> {
         Some((mask, key))
     }
 
-    /// The events of a log with these values, by their number there.
-    fn with(&mut self, log: usize, mask: u64, key: &Key) -> &[usize] {
-        let state = self.state;
-        let plan = self.plan;
-        let Found { indexes, work, .. } = &mut *self.found;
-        let index = indexes.entry((log, mask)).or_insert_with(|| {
-            let mut index: Map<Key, Vec<usize>> = Map::default();
-            let width = plan.logs.get(log).map_or(0, kept);
-            if let Some(happened) = state.logs.get(log) {
-                *work += happened.at.len();
-                for event in 0..happened.at.len() {
-                    let columns = (0..width).filter(|at| mask & (1 << at) != 0);
-                    let key = columns.map(|at| happened.vals.get(event * width + at).copied());
-                    if let Some(key) = key.collect::<Option<Key>>() {
-                        index.entry(key).or_default().push(event);
-                    }
+    /// The events of a log with these values, by where they lie there.
+    fn with(&mut self, log: usize, mask: u64, key: &Key) -> Rc<Vec<usize>> {
+        let wanted = (log, mask, key.clone());
+        if let Some(events) = self.found.events.get(&wanted) {
+            return events.clone();
+        }
+        let events = match self.state.logs.get(log) {
+            None => Vec::new(),
+            Some(happened) if mask == 0 => (0..happened.at.len()).collect(),
+            Some(happened) => {
+                let place = (log, mask);
+                let (events, made) = self.state.shelf.look(place, happened, key, |found, gone| {
+                    let events = found.into_iter().flatten();
+                    let events =
+                        events.filter_map(|event| usize::try_from(event.checked_sub(gone)?).ok());
+                    events.collect::<Vec<usize>>()
+                });
+                if made {
+                    self.looked_at(happened.at.len());
                 }
+                events
             }
-            index
+        };
+        self.looked_at(1 + events.len());
+        let events = Rc::new(events);
+        self.found.events.insert(wanted, events.clone());
+        events
+    }
+
+    /// How many there are.
+    fn many(&mut self, log: usize, mask: u64, key: &Key) -> usize {
+        let Some(happened) = self.state.logs.get(log) else {
+            return 0;
+        };
+        if mask == 0 {
+            return happened.at.len();
+        }
+        let place = (log, mask);
+        let (many, made) = self.state.shelf.look(place, happened, key, |found, _| {
+            found.map_or(0, VecDeque::len)
         });
-        index.get(key).map_or(&[], Vec::as_slice)
+        self.looked_at(if made { happened.at.len() } else { 1 });
+        many
     }
 
     fn events(&mut self, log: usize, slots: &[Slot], env: &[Known], domain: &Spans) -> Spans {
@@ -408,7 +427,7 @@ impl<'n> Asked<'n> {
             return found;
         };
         let events = self.with(log, mask, &key);
-        let looked = inside(events, &happened.at, domain, &mut |_, pos| {
+        let looked = inside(&events, &happened.at, domain, &mut |_, pos| {
             found.push(pos, pos);
         });
         self.looked_at(looked);
@@ -423,7 +442,7 @@ impl<'n> Asked<'n> {
                 let Some((mask, key)) = Self::key(slots, env) else {
                     return Some((0, *log, 0, Key::new()));
                 };
-                let many = self.with(*log, mask, &key).len();
+                let many = self.many(*log, mask, &key);
                 if best.as_ref().is_none_or(|(few, ..)| many < *few) {
                     best = Some((many, *log, mask, key));
                 }
@@ -443,7 +462,7 @@ impl<'n> Asked<'n> {
                     return found;
                 };
                 let events = self.with(log, mask, &key);
-                let looked = inside(events, &happened.at, domain, &mut |_, pos| {
+                let looked = inside(&events, &happened.at, domain, &mut |_, pos| {
                     found.push(pos, pos);
                 });
                 self.looked_at(looked);
@@ -501,7 +520,7 @@ impl<'n> Asked<'n> {
                 let Some((mask, key)) = Self::key(slots, env) else {
                     return Some(0);
                 };
-                Some(self.with(*log, mask, &key).len().min(domain.len()))
+                Some(self.many(*log, mask, &key).min(domain.len()))
             }
             Form::Now(own) if *own == slot => Some(domain.len()),
             Form::Compare(..) => {
@@ -567,7 +586,7 @@ impl<'n> Asked<'n> {
                 };
                 let width = slots.len();
                 let events = self.with(*log, mask, &key);
-                let looked = inside(events, &happened.at, domain, &mut |event, _| {
+                let looked = inside(&events, &happened.at, domain, &mut |event, _| {
                     vals.extend(happened.vals.get(event * width + column));
                 });
                 self.looked_at(looked);
