@@ -1,4 +1,5 @@
-//! Whether what a cell keeps grows with the events in its windows and no faster.
+//! Whether an event costs a cell a few look-ups, and adds a row at most, so that what is kept grows as the
+//! events in the windows do.
 
 use super::family::each_use;
 use super::formula::{BreakShape, CellDef, CellOp, How, Node, Term, Use};
@@ -13,8 +14,7 @@ pub(super) struct Kept<'c> {
 }
 
 impl Kept<'_> {
-    /// Whether an event adds few rows to a cell, or rows that single events have told apart; and so to the
-    /// cells that it asks.
+    /// Whether an event adds one row at most to a cell, and to the cells that it asks.
     pub fn is_linear(&self, def: &CellDef) -> bool {
         let mut asked = BTreeSet::new();
         let mut work = vec![def];
@@ -35,18 +35,17 @@ impl Kept<'_> {
 
     fn adds_few(&self, def: &CellDef) -> bool {
         match &def.op {
-            CellOp::Formerly(body) | CellOp::Previous(body) => self.rows(body, &def.columns),
+            CellOp::Formerly(body) | CellOp::Previous(body) => self.has_one_row(body),
             CellOp::Since { right, breaks, .. } => {
                 let BreakShape::Parts(parts) = breaks else {
                     return false;
                 };
-                let kept = parts.iter().all(|part| match part.how {
-                    How::Hit => self.rows(&part.node, &part.keys),
-                    // The rows of one event are compared with those of the last.
-                    How::Miss => self.tried(&part.node, &mut BTreeSet::new()) == Some(0),
+                let mut parts = parts.iter();
+                let kept = parts.all(|part| match part.how {
+                    How::Hit | How::Miss => self.has_one_row(&part.node),
                     How::Lasting { .. } => true,
                 });
-                kept && self.rows(right, &def.columns)
+                kept && self.has_one_row(right)
             }
             CellOp::Window { .. }
             | CellOp::Pair { .. }
@@ -55,98 +54,59 @@ impl Kept<'_> {
         }
     }
 
-    fn rows(&self, body: &Node, columns: &[Slot]) -> bool {
-        match self.tried(body, &mut BTreeSet::new()) {
-            Some(0) => true,
-            Some(1) => {
-                let mut known = BTreeSet::new();
-                !waits(body, &mut known, self.cells, self.open) && self.of_one(body, columns)
-            }
-            _ => false,
-        }
+    fn has_one_row(&self, body: &Node) -> bool {
+        self.is_one_row(body, &mut BTreeSet::new())
     }
 
-    /// How many parts of a formula have more than one row at an event. Nothing, where a row can be as large as
-    /// what is held, or a row of one part is tried with many others.
-    fn tried(&self, node: &Node, known: &mut BTreeSet<Slot>) -> Option<usize> {
+    /// Whether a formula has one row at an event, no larger than itself, whatever it waits for.
+    fn is_one_row(&self, node: &Node, known: &mut BTreeSet<Slot>) -> bool {
         match node {
-            Node::And(parts) => {
-                let each = parts.iter().map(|part| self.tried(part, known));
-                each.sum()
-            }
-            Node::Not(body) => self.tried(body, &mut known.clone()),
+            Node::And(parts) => parts.iter().all(|part| self.is_one_row(part, known)),
+            Node::Not(body) => self.is_one_row(body, &mut known.clone()),
             Node::Exists(slot, body) => {
                 known.remove(slot);
-                let tried = self.tried(body, known);
+                let one = self.is_one_row(body, known);
                 known.remove(slot);
-                tried
+                one
             }
             Node::Match(_) | Node::Tp(_) => {
                 known.extend(node.free());
-                Some(0)
+                true
             }
             Node::Bind(slot, term) => {
-                let tried = self.totalled(term, known);
+                let one = self.is_of_one_row(term, known);
                 known.insert(*slot);
-                tried
+                one
             }
             Node::Compare(_, left, right) => {
-                Some(self.totalled(left, known)? + self.totalled(right, known)?)
+                self.is_of_one_row(left, known) && self.is_of_one_row(right, known)
             }
-            Node::Cell(cell) => self.asked(cell, known),
-            Node::Among(..) => None,
-            Node::Never => Some(0),
+            Node::Cell(cell) => self.is_looked_up(cell, known),
+            Node::Among(..) => false,
+            Node::Never => true,
         }
     }
 
-    fn asked(&self, cell: &Use, known: &mut BTreeSet<Slot>) -> Option<usize> {
-        if self.open.get(cell.cell).copied().unwrap_or(true) {
-            return None;
-        }
+    fn is_looked_up(&self, cell: &Use, known: &BTreeSet<Slot>) -> bool {
+        let waits = self.open.get(cell.cell).copied().unwrap_or(true);
         let mut slots = cell.outer_slots();
-        let all_known = slots.all(|slot| known.contains(&slot));
-        known.extend(Node::Cell(cell.clone()).bound(self.cells));
-        Some(usize::from(!all_known))
+        !waits && slots.all(|slot| known.contains(&slot))
     }
 
-    /// The same of a term. An aggregate that waits for something is written into the row as a whole.
-    fn totalled(&self, term: &Term, known: &BTreeSet<Slot>) -> Option<usize> {
+    /// An aggregate that waits for something is written into the row as a whole.
+    fn is_of_one_row(&self, term: &Term, known: &BTreeSet<Slot>) -> bool {
         match term {
             Term::Total { vars, body, .. } => {
                 let mut inner = known.clone();
                 inner.retain(|slot| !vars.contains(slot));
                 let waits = waits(body, &mut inner.clone(), self.cells, self.open);
-                if waits {
-                    None
-                } else {
-                    self.tried(body, &mut inner)
-                }
+                !waits && self.is_one_row(body, &mut inner)
             }
             Term::Arith(_, left, right) => {
-                Some(self.totalled(left, known)? + self.totalled(right, known)?)
+                self.is_of_one_row(left, known) && self.is_of_one_row(right, known)
             }
-            Term::Known(_) | Term::Slot(_) => Some(0),
-            Term::Window { .. } => None,
+            Term::Known(_) | Term::Slot(_) => true,
+            Term::Window { .. } => false,
         }
-    }
-
-    /// Whether all columns have their values from the event at hand, or all from one cell.
-    fn of_one(&self, node: &Node, columns: &[Slot]) -> bool {
-        let mut body = node;
-        while let Node::Exists(_, inner) = body {
-            body = inner;
-        }
-        let parts = match body {
-            Node::And(parts) => parts.as_slice(),
-            part => std::slice::from_ref(part),
-        };
-        let own = parts
-            .iter()
-            .filter(|part| matches!(part, Node::Match(_) | Node::Tp(_)));
-        let own: BTreeSet<Slot> = own.flat_map(Node::free).collect();
-        let cells = parts.iter().filter(|part| matches!(part, Node::Cell(_)));
-        let mut sources = cells.map(|cell| cell.bound(self.cells));
-        let has = |source: &BTreeSet<Slot>| columns.iter().all(|column| source.contains(column));
-        has(&own) || sources.any(|source| has(&source))
     }
 }

@@ -152,7 +152,7 @@ fn what_costs_more_says_why() {
         why(
             "exists (c: String). (formerly within 20s (M{} && formerly within 20s Q{ input.crate: c }) && formerly within 5s Q{ input.crate: c })"
         ),
-        ["an event takes over rows of the operators inside it"]
+        ["the events in its windows are gone through, once for each value that a variable can have"]
     );
     assert_eq!(
         why(
