@@ -152,7 +152,9 @@ fn what_costs_more_says_why() {
         why(
             "exists (c: String). (formerly within 20s (M{} && formerly within 20s Q{ input.crate: c }) && formerly within 5s Q{ input.crate: c })"
         ),
-        ["the events in its windows are gone through, once for each value that a variable can have"]
+        [
+            "the events in its windows are gone through, once for each value that a variable can have"
+        ]
     );
     assert_eq!(
         why(

@@ -31,6 +31,9 @@ pub(crate) struct Seen(RefCell<BTreeMap<CellId, Found>>);
 /// As many ranges are not worth putting together.
 const FEW: usize = 4;
 
+/// A subformula by its number, and what is known of its variables.
+type Asking = (usize, Vec<Known>);
+
 type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// A value at each position: from which position on which value, nothing for what is equal to nothing.
@@ -41,10 +44,10 @@ type Steps = Rc<Vec<(i64, Option<Val>)>>;
 struct Found {
     /// By log and columns, a bit each: the events with these values there, by where they lie in the log.
     events: Map<(usize, u64, Key), Rc<Vec<usize>>>,
-    spans: Map<(usize, Vec<Known>), Rc<Spans>>,
-    steps: Map<(usize, Vec<Known>), Steps>,
+    spans: Map<Asking, Rc<Spans>>,
+    steps: Map<Asking, Steps>,
     /// Where a number that changes has each of its values.
-    places: Map<(usize, Vec<Known>), Rc<Map<Val, Spans>>>,
+    places: Map<Asking, Rc<Map<Val, Spans>>>,
     /// For each window, the positions that are not so close to the one before.
     gaps: Map<i64, Rc<Spans>>,
     /// How many values and ranges were looked at.
@@ -880,7 +883,7 @@ fn aggregate<'v>(left: &'v Value, right: &'v Value) -> Option<(&'v Memo, &'v Val
     }
 }
 
-fn remembered(memo: &Memo, env: &[Known]) -> (usize, Vec<Known>) {
+fn remembered(memo: &Memo, env: &[Known]) -> Asking {
     let vals = memo.free.iter().map(|slot| of(env, *slot));
     (memo.number, vals.collect())
 }
