@@ -8,9 +8,11 @@
 //! pair of values, where two variables stand between the same operators) the events that have it.
 
 mod ask;
+mod candidates;
 mod plan;
 mod shelf;
 mod spans;
+mod terms;
 #[cfg(test)]
 mod tests;
 
