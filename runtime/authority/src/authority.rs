@@ -322,6 +322,7 @@ fn outcome_entry(
         request_id: request_id.clone(),
         input: input.clone(),
         output,
-        open: Vec::new(),
+        permitted: false,
+        open_from: None,
     }
 }

@@ -7,9 +7,10 @@
 //! head       what the snapshot is; chunks: (sequence number, part) → its bytes
 //! ```
 //!
-//! The last event of each transaction says which permitted requests have no outcome yet, so a run that is
-//! killed between an effect and its outcome leaves a trace: the next open ends it as indeterminate. It is part of
-//! the event, and no table of its own, because each page that a transaction touches is one more to be synced.
+//! A request says whether it was permitted, and the last event of each transaction which is the first of those
+//! without an outcome. So a run that is killed between an effect and its outcome leaves a trace: the next open
+//! ends it as indeterminate. That has no table of its own, because each page that a transaction touches is one more to
+//! be synced.
 //!
 //! Events become durable before anything is answered. Snapshots and the dropping of old events do not: they
 //! become so with the next events, and until then the file holds what they stand for.
@@ -164,7 +165,9 @@ impl History {
             growth.next = last.saturating_add(1);
             let newest = at(last)?;
             growth.time = newest.time;
-            growth.open = newest.open.into_iter().collect();
+            if let Some(first) = newest.open_from {
+                growth.open = view.open_from(first).map_err(damaged)?;
+            }
             oldest = Some((first, at(first)?.time));
         }
         if let Some(lost) = view.lost().map_err(damaged)? {
@@ -195,12 +198,19 @@ impl History {
             format.insert("history", VERSION).map_err(text)?;
             let mut events = tx.open_table(EVENTS).map_err(text)?;
             let newest = events.last().map_err(text)?;
-            let newest = newest.map(|(sequence, bytes)| {
-                let sequence = sequence.value();
-                view::readable(sequence, bytes.value()).map(|entry| (sequence, entry))
-            });
-            if let Some((sequence, mut entry)) = newest.transpose()? {
-                entry.open = self.growth.open.iter().copied().collect();
+            let newest = newest.map(|(sequence, _)| sequence.value());
+            let mut changed = self.growth.open.clone();
+            changed.extend(newest);
+            for sequence in &changed {
+                let bytes = events.get(sequence).map_err(text)?;
+                let entry = bytes.map(|bytes| view::readable(*sequence, bytes.value()));
+                let Some(mut entry) = entry.transpose()? else {
+                    return Err(format!("request {sequence} has no end and is gone"));
+                };
+                entry.permitted = self.growth.open.contains(sequence);
+                if Some(*sequence) == newest {
+                    entry.open_from = self.growth.open.first().copied();
+                }
                 let bytes = entry::seal(&sequence.to_le_bytes(), &entry)?;
                 events.insert(sequence, bytes.as_slice()).map_err(text)?;
             }

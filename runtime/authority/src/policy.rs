@@ -258,7 +258,8 @@ unless temporal {
             request_id: "1".into(),
             input,
             output: status.map(|status| Record::from([("status".into(), Value::Int(status))])),
-            open: Vec::new(),
+            permitted: false,
+            open_from: None,
         }
         .event()
     }

@@ -67,11 +67,8 @@ impl Seen {
     ) -> Vec<Vec<Known>> {
         let mut env = known.to_vec();
         env.resize(plan.width, Known::Not);
-        let wanted: Vec<Slot> = plan.gives.clone();
-        let wanted: Vec<Slot> = wanted
-            .into_iter()
-            .filter(|slot| of(&env, *slot) == Known::Not)
-            .collect();
+        let gives = plan.gives.iter().copied();
+        let wanted: Vec<Slot> = gives.filter(|slot| of(&env, *slot) == Known::Not).collect();
         let mut seen = self.0.borrow_mut();
         let mut asked = Asked {
             state,

@@ -146,13 +146,16 @@ impl<'t> Batch<'t> {
         let Some((sequence, mut entry)) = self.last.take() else {
             return Ok(());
         };
-        entry.open = self.growth.open.iter().copied().collect();
+        entry.open_from = self.growth.open.first().copied();
         self.write(sequence, &entry)
     }
 
-    /// Notes that the request `sequence` of this transaction is permitted and its outcome not known.
-    pub fn leave_open(&mut self, sequence: u64) {
-        self.growth.open.insert(sequence);
+    /// Notes that the last event is a request that is permitted, and its outcome not known.
+    pub fn leave_open(&mut self) {
+        if let Some((sequence, entry)) = &mut self.last {
+            entry.permitted = true;
+            self.growth.open.insert(*sequence);
+        }
     }
 
     /// Whether the request had not ended yet.

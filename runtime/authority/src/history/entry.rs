@@ -17,9 +17,12 @@ pub struct Entry {
     pub input: Record,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Record>,
-    /// With the last event of a transaction: the numbers of permitted requests without an outcome.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub open: Vec<u64>,
+    /// Of a request: an outcome is to come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub permitted: bool,
+    /// With the last event of a transaction: the first permitted request without an outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_from: Option<u64>,
 }
 
 impl Entry {

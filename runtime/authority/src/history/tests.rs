@@ -66,7 +66,8 @@ fn entry(time: i64) -> Entry {
         request_id: "1".into(),
         input: Record::new(),
         output: None,
-        open: Vec::new(),
+        permitted: false,
+        open_from: None,
     }
 }
 
@@ -324,9 +325,54 @@ fn format_2_is_taken_up() {
     history
         .transact(|batch| {
             batch.close(2);
-            batch.append(&entry(3)).map(drop)
+            let mut end = entry(3);
+            end.request_id = "2".into();
+            batch.append(&end).map(drop)
         })
         .unwrap();
     drop(history);
     assert_eq!(opened().open_requests().next(), None);
+}
+
+#[test]
+fn what_is_open_is_found_again_and_costs_an_event_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.redb");
+    let opened = || History::open(file(&path).unwrap(), Path::new("history.redb")).unwrap();
+    let mut history = opened();
+    let request = |number: u64| Entry {
+        kind: "request".into(),
+        request_id: number.to_string().into(),
+        ..entry(0)
+    };
+    let mut sizes = Vec::new();
+    for number in 1..=600 {
+        let before = history.appended().1;
+        history
+            .transact(|batch| {
+                batch.append(&request(number))?;
+                // Every third was refused.
+                if number % 3 > 0 {
+                    batch.leave_open();
+                }
+                Ok(())
+            })
+            .unwrap();
+        sizes.push(history.appended().1 - before);
+    }
+    assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() < 60);
+    history
+        .transact(|batch| {
+            for number in (1..=500).filter(|number| number % 3 > 0) {
+                batch.close(number);
+                let mut end = entry(0);
+                end.request_id = number.to_string().into();
+                batch.append(&end)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    drop(history);
+    let expected: Vec<u64> = (501..=600).filter(|number| number % 3 > 0).collect();
+    assert_eq!(opened().open_requests().collect::<Vec<_>>(), expected);
 }

@@ -138,7 +138,23 @@ impl View {
         Ok(())
     }
 
-    /// Permitted requests without an outcome, where format 2 kept them.
+    /// Permitted requests without an outcome, the first of which is known.
+    pub(super) fn open_from(&self, first: u64) -> Result<BTreeSet<u64>, String> {
+        let mut open = BTreeSet::new();
+        self.each(first, |sequence, entry| {
+            if entry.permitted {
+                open.insert(sequence);
+            } else if entry.kind != "request"
+                && let Ok(ended) = entry.request_id.parse()
+            {
+                open.remove(&ended);
+            }
+            Ok(())
+        })?;
+        Ok(open)
+    }
+
+    /// The same where format 2 kept them.
     pub(super) fn open(&self) -> Result<BTreeSet<u64>, String> {
         let Some(open) = self.table(OPEN)? else {
             return Ok(BTreeSet::new());

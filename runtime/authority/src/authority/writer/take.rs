@@ -63,7 +63,8 @@ impl Decision {
                 request_id: format_smolstr!("{sequence}"),
                 input: action.input(),
                 output: None,
-                open: Vec::new(),
+                permitted: false,
+                open_from: None,
             },
             verdict: Err(fault(&action, "the request was not made durable")),
             caller,
@@ -225,7 +226,7 @@ impl Taking<'_> {
             }
         }
         if decision.verdict.is_ok() {
-            batch.leave_open(decision.sequence);
+            batch.leave_open();
         }
         if let Some(place) = place {
             let answered = Answered {
