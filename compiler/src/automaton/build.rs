@@ -12,7 +12,6 @@ use super::formula::{
 use super::linear::Kept;
 pub(crate) use super::network::{Leaf, Network, Path, Site};
 use super::order::{break_shape, conjunction};
-
 use super::reread::{self, Plan};
 use super::rewrite::{Split, equal_to, split, used_once};
 use super::row::{Slot, Sym};

@@ -9,8 +9,8 @@
 
 mod ask;
 mod candidates;
+mod indexes;
 mod plan;
-mod shelf;
 mod spans;
 mod terms;
 #[cfg(test)]
@@ -23,8 +23,8 @@ pub(crate) use plan::{Form, Plan};
 use super::formula::{Matcher, Node, Pattern};
 use super::solve::Moment;
 use super::value::Val;
+use indexes::Indexes;
 use serde::{Deserialize, Serialize};
-use shelf::Shelf;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -39,7 +39,7 @@ pub(crate) struct Reread {
     /// How far stamps may step back.
     lateness: i64,
     logs: Vec<Happened>,
-    shelf: Shelf,
+    indexes: Indexes,
 }
 
 /// The events that a matcher names.
@@ -70,7 +70,7 @@ impl Reread {
             back: 0,
             lateness: 0,
             logs: plan.logs.iter().map(Happened::new).collect(),
-            shelf: Shelf::default(),
+            indexes: Indexes::default(),
         }
     }
 
@@ -87,7 +87,7 @@ impl Reread {
             {
                 happened.at.push_back(pos);
                 happened.vals.extend(vals);
-                self.shelf.added(number, happened);
+                self.indexes.added(number, happened);
             }
         }
     }
@@ -114,7 +114,7 @@ impl Reread {
         let first = self.first;
         for (number, happened) in self.logs.iter_mut().enumerate() {
             let gone = happened.at.partition_point(|pos| *pos < first);
-            self.shelf.dropped(number, happened, gone);
+            self.indexes.dropped(number, happened, gone);
             happened.gone = happened.gone.saturating_add(gone as u64);
             happened.at.drain(..gone);
             happened.vals.drain(..gone * happened.width);
@@ -144,7 +144,7 @@ impl Reread {
         let logs = self.logs.iter().map(|happened| {
             happened.at.capacity() * size_of::<i64>() + happened.vals.capacity() * size_of::<Val>()
         });
-        self.stamps.capacity() * size_of::<i64>() + logs.sum::<usize>() + self.shelf.bytes()
+        self.stamps.capacity() * size_of::<i64>() + logs.sum::<usize>() + self.indexes.bytes()
     }
 
     pub fn each_val(&self, seen: &mut dyn FnMut(Val)) {

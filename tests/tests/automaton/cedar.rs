@@ -2,11 +2,9 @@
 
 use super::stage::*;
 use dogwood_compiler::event::{Event, RequestPart};
-use dogwood_compiler::grammar::ast::Item;
 use dogwood_compiler::grammar::parse_policy;
-use dogwood_compiler::monitor::{Decision, Policy, replay};
+use dogwood_compiler::monitor::{Decision, replay};
 use dogwood_compiler::value::{EntityUid, Record, Value};
-use std::sync::Arc;
 
 /// Whether a condition is true at a decision, or the text of its error. Not type-checked: run-time
 /// semantics are what is tested.
@@ -18,16 +16,7 @@ fn eval_on(condition: &str, event: Event) -> Result<bool, String> {
     let text = format!("permit(principal, action, resource) when {{ {condition} }};");
     let parsed = parse_policy(&text);
     assert!(parsed.errors.is_empty(), "{condition}: {:?}", parsed.errors);
-    let rules: Vec<_> = parsed
-        .tree
-        .items
-        .into_iter()
-        .filter_map(|item| match item {
-            Item::Rule(rule) => Some(rule),
-            _ => None,
-        })
-        .collect();
-    let policy = Arc::new(Policy::new(&rules, &service(DEPOT, Some(UNPINNED))));
+    let policy = unchecked(&text, &service(DEPOT, Some(UNPINNED)));
     let (_, _, decision) = replay(policy, &[event]).remove(0);
     match decision.errors.first() {
         Some(error) => Err(error.error.to_string()),

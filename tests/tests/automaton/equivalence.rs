@@ -3,10 +3,9 @@
 //! `PROPTEST_CASES` says how many cases are run.
 
 use super::formulas::{Writer, services, traces};
-use super::stage::{try_rules, written};
+use super::stage::{try_rules, unchecked, written};
 use dogwood_compiler::event::{Event, RequestPart};
-use dogwood_compiler::grammar::ast::{ClauseBody, Cond, Item, Rule};
-use dogwood_compiler::grammar::parse_policy;
+use dogwood_compiler::grammar::ast::{ClauseBody, Cond, Rule};
 use dogwood_compiler::monitor::{CellKind, Config, Decision, Monitor, Policy, lateness, replay};
 use dogwood_compiler::schema::Service;
 use dogwood_compiler::trace::Room;
@@ -231,16 +230,7 @@ fn what_says_itself_is_found_nowhere() {
     let leaf =
         format!("exists (z: Long). formerly within 9s ({event}{{}} && {counted} == z && z < z)");
     let text = format!("permit(principal, action, resource) when temporal {{ {leaf} }};");
-    let rules: Vec<Rule> = parse_policy(&text)
-        .tree
-        .items
-        .into_iter()
-        .filter_map(|item| match item {
-            Item::Rule(rule) => Some(rule),
-            _ => None,
-        })
-        .collect();
-    let service = &services()[0];
+    let policy = unchecked(&text, &services()[0]);
     let input = Record::from_iter([
         ("crate".into(), Value::str("a")),
         ("kg".into(), Value::Int(1)),
@@ -254,7 +244,6 @@ fn what_says_itself_is_found_nowhere() {
         request: Some(RequestPart::default()),
     };
     let events: Vec<Event> = (0..4).map(event).collect();
-    let policy = Arc::new(Policy::new(&rules, service));
     let decisions = replay(policy, &events);
     assert!(decisions.iter().all(|(_, _, decision)| !decision.allowed()));
     assert_eq!(decisions.len(), 4);
@@ -278,20 +267,11 @@ fn unchecked_rules_do_no_harm() {
             leaf = leaf.replacen(&format!(": {from}"), &format!(": {to}"), 1 + shift);
         }
         let text = format!("permit(principal, action, resource) when temporal {{ {leaf} }};");
-        let rules: Vec<Rule> = parse_policy(&text)
-            .tree
-            .items
-            .into_iter()
-            .filter_map(|item| match item {
-                Item::Rule(rule) => Some(rule),
-                _ => None,
-            })
-            .collect();
         let requests = events
             .iter()
             .filter(|event| event.kind == "request")
             .count();
-        let policy = Arc::new(Policy::new(&rules, &services[0]));
+        let policy = unchecked(&text, &services[0]);
         prop_assert_eq!(replay(policy, &events).len(), requests);
         Ok(())
     });

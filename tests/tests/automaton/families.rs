@@ -2,24 +2,8 @@
 
 use super::stage::*;
 use dogwood_compiler::event::Event;
-use dogwood_compiler::grammar::ast::Item;
-use dogwood_compiler::grammar::parse_policy;
-use dogwood_compiler::monitor::{Config, Monitor, Policy, lateness, replay};
-use dogwood_compiler::schema::Service;
+use dogwood_compiler::monitor::{Config, Monitor, lateness, replay};
 use proptest::prelude::*;
-use std::sync::Arc;
-
-/// Without the checks, which would not let pass what can fail.
-fn unchecked(text: &str, service: &Service) -> Arc<Policy> {
-    let items = parse_policy(text).tree.items.into_iter();
-    let rules: Vec<_> = items
-        .filter_map(|item| match item {
-            Item::Rule(rule) => Some(rule),
-            _ => None,
-        })
-        .collect();
-    Arc::new(Policy::new(&rules, service))
-}
 
 /// Shapes of leaves with a hole for the constant; each is asked with a dozen of them.
 const SHAPES: [&str; 11] = [

@@ -2,7 +2,8 @@
 
 use dogwood_compiler::compile::{Options, Source, check, load_service};
 use dogwood_compiler::event::{EntityData, Event, RequestPart};
-use dogwood_compiler::grammar::ast::Rule;
+use dogwood_compiler::grammar::ast::{Item, Rule};
+use dogwood_compiler::grammar::parse_policy;
 use dogwood_compiler::monitor::{Decision, Policy, replay};
 use dogwood_compiler::schema::Service;
 use dogwood_compiler::value::{EntityUid, Record, Value};
@@ -65,6 +66,18 @@ pub fn rules(policy: &str, service: &Service) -> Vec<Rule> {
 
 pub fn policy(text: &str, service: &Service) -> Arc<Policy> {
     Arc::new(Policy::new(&rules(text, service), service))
+}
+
+/// Without the checks, which would not let pass what can fail.
+pub fn unchecked(text: &str, service: &Service) -> Arc<Policy> {
+    let items = parse_policy(text).tree.items.into_iter();
+    let rules: Vec<_> = items
+        .filter_map(|item| match item {
+            Item::Rule(rule) => Some(rule),
+            _ => None,
+        })
+        .collect();
+    Arc::new(Policy::new(&rules, service))
 }
 
 /// What each decision says: `A` or `D`.

@@ -1,7 +1,6 @@
 //! Asking what happened: for each subformula, with values for its variables, all positions at which it holds.
 
 use super::Reread;
-use super::candidates::inside;
 use super::plan::{Form, Memo, Plan};
 use super::spans::Spans;
 use crate::automaton::formula::CellId;
@@ -368,22 +367,12 @@ impl<'n> Asked<'n> {
         env: &[Known],
         domain: &Spans,
     ) -> Spans {
-        let mut found = Spans::default();
-        let Some((mask, key)) = Self::key(slots, env) else {
-            return found;
-        };
-        if mask.count_ones() as usize != slots.len() {
-            return found;
+        match Self::key(slots, env) {
+            Some((mask, key)) if mask.count_ones() as usize == slots.len() => {
+                self.positions(log, mask, &key, domain)
+            }
+            _ => Spans::default(),
         }
-        let Some(happened) = self.state.logs.get(log) else {
-            return found;
-        };
-        let events = self.with(log, mask, &key);
-        let looked = inside(&events, &happened.at, domain, &mut |_, pos| {
-            found.push(pos, pos);
-        });
-        self.looked_at(looked);
-        found
     }
 }
 

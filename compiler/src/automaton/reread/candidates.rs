@@ -37,12 +37,15 @@ impl<'n> Asked<'n> {
             Some(happened) if mask == 0 => (0..happened.at.len()).collect(),
             Some(happened) => {
                 let place = (log, mask);
-                let (events, made) = self.state.shelf.look(place, happened, key, |found, gone| {
-                    let events = found.into_iter().flatten();
-                    let events =
-                        events.filter_map(|event| usize::try_from(event.checked_sub(gone)?).ok());
-                    events.collect::<Vec<usize>>()
-                });
+                let (events, made) =
+                    self.state
+                        .indexes
+                        .look(place, happened, key, |found, gone| {
+                            let events = found.into_iter().flatten();
+                            let events = events
+                                .filter_map(|event| usize::try_from(event.checked_sub(gone)?).ok());
+                            events.collect::<Vec<usize>>()
+                        });
                 if made {
                     self.looked_at(happened.at.len());
                 }
@@ -64,7 +67,7 @@ impl<'n> Asked<'n> {
             return happened.at.len();
         }
         let place = (log, mask);
-        let (many, made) = self.state.shelf.look(place, happened, key, |found, _| {
+        let (many, made) = self.state.indexes.look(place, happened, key, |found, _| {
             found.map_or(0, VecDeque::len)
         });
         self.looked_at(if made { happened.at.len() } else { 1 });
@@ -97,19 +100,22 @@ impl<'n> Asked<'n> {
         match self.fewest(parts, env) {
             None => domain.clone(),
             Some((0, ..)) => Spans::default(),
-            Some((_, log, mask, key)) => {
-                let mut found = Spans::default();
-                let Some(happened) = self.state.logs.get(log) else {
-                    return found;
-                };
-                let events = self.with(log, mask, &key);
-                let looked = inside(&events, &happened.at, domain, &mut |_, pos| {
-                    found.push(pos, pos);
-                });
-                self.looked_at(looked);
-                found
-            }
+            Some((_, log, mask, key)) => self.positions(log, mask, &key, domain),
         }
+    }
+
+    /// Those positions of a domain that have an event of a log with these values.
+    pub(super) fn positions(&mut self, log: usize, mask: u64, key: &Key, domain: &Spans) -> Spans {
+        let mut found = Spans::default();
+        let Some(happened) = self.state.logs.get(log) else {
+            return found;
+        };
+        let events = self.with(log, mask, key);
+        let looked = inside(&events, &happened.at, domain, &mut |_, pos| {
+            found.push(pos, pos);
+        });
+        self.looked_at(looked);
+        found
     }
 
     /// Visits all values that these slots can have where the formula holds in the domain. What a slot can be is

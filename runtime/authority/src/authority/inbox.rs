@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How long what nobody waits for may wait for a request to share a sync with. What is lost of it with the
 /// machine is recorded as indeterminate by the next run.
 const LINGER: Duration = Duration::from_millis(10);
-/// Bytes of stack that a decision finds at least, whoever's thread it is made on, and what it gets where there
+/// Bytes of stack that a decision finds at least, whosever thread it is made on, and what it gets where there
 /// are fewer.
 const LEAST_STACK: usize = 1024 * 1024;
 const NEW_STACK: usize = 4 * 1024 * 1024;

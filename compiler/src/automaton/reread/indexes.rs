@@ -13,7 +13,7 @@ use std::mem::size_of;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug, Default)]
-pub(super) struct Shelf(Mutex<BTreeMap<Place, Index>>);
+pub(super) struct Indexes(Mutex<BTreeMap<Place, Index>>);
 
 /// A log, and columns of it, a bit each.
 type Place = (usize, u64);
@@ -26,13 +26,13 @@ struct Index {
 }
 
 /// What is made anew as it is needed is not copied.
-impl Clone for Shelf {
-    fn clone(&self) -> Shelf {
-        Shelf::default()
+impl Clone for Indexes {
+    fn clone(&self) -> Indexes {
+        Indexes::default()
     }
 }
 
-impl Shelf {
+impl Indexes {
     /// Gives those with a key, and the number of the first event of the log, to `take`. Also whether the events
     /// had to be gone through for it.
     pub fn look<T>(
