@@ -9,7 +9,7 @@ use clap::Args;
 use dogwood_compiler::compile::Source;
 use dogwood_compiler::diagnostic::printable;
 use dogwood_compiler::event::Event;
-use dogwood_compiler::event::strict::{self, StrictError};
+use dogwood_compiler::event::strict::{Strict, StrictError};
 use dogwood_compiler::grammar::Span;
 use dogwood_compiler::grammar::diagnostic::Diagnostic;
 use dogwood_compiler::monitor::{Config, Decision, Monitor, RuleError, StepError, Verdict};
@@ -65,8 +65,11 @@ impl Replay {
                 explained: false,
             };
             let monitor = Monitor::new(policy.clone(), config);
-            let clock = self.as_box.then_some(i64::MIN);
-            reply(&trace, monitor, clock, self.format)
+            let as_box = self.as_box.then(|| AsBox {
+                clock: i64::MIN,
+                strict: Strict::new(monitor.policy().service()),
+            });
+            reply(&trace, monitor, as_box, self.format)
         };
         let mut replied = replay(0);
         if let Err(Stop::Late) = replied {
@@ -121,7 +124,7 @@ const HELD: usize = 1 << 20;
 fn reply(
     trace: &input::Text,
     monitor: Monitor,
-    clock: Option<i64>,
+    as_box: Option<AsBox>,
     format: Format,
 ) -> Result<SpooledTempFile, Stop> {
     let mut out = BufWriter::with_capacity(1 << 16, SpooledTempFile::new(HELD));
@@ -131,7 +134,7 @@ fn reply(
         monitor,
         room: Room::default(),
         next: 0,
-        clock,
+        as_box,
     };
     answer(run, format, &mut out)?;
     let failed = |error: io::IntoInnerError<_>| Failure::Write(error.into_error());
@@ -147,8 +150,14 @@ struct Run<'t> {
     room: Room,
     /// The position of the next event.
     next: usize,
-    /// The time of the last event, for a replay as a box.
-    clock: Option<i64>,
+    as_box: Option<AsBox>,
+}
+
+/// What a box asks of events beside what the language does.
+struct AsBox {
+    /// The time of the last event.
+    clock: i64,
+    strict: Strict,
 }
 
 /// A decision and where in the trace it stands.
@@ -170,7 +179,7 @@ impl Run<'_> {
             return Ok(false);
         };
         // A box looks at all of an event.
-        let as_box = self.clock.is_some();
+        let as_box = self.as_box.is_some();
         let read = self.room.read(line, |action, kind| match as_box {
             true => Keep::All,
             false => self.monitor.reads(action, kind),
@@ -192,10 +201,10 @@ impl Run<'_> {
 
     fn take(&mut self, position: usize) -> Result<Option<Decided>, Stop> {
         let event = &mut self.room.event;
-        if let Some(clock) = &mut self.clock {
+        if let Some(AsBox { clock, strict }) = &mut self.as_box {
             event.time = event.time.max(*clock);
             *clock = event.time;
-            if let Err(misfit) = strict::check(event, self.monitor.policy().service()) {
+            if let Err(misfit) = strict.check(event) {
                 return Ok(Some(Decided {
                     position,
                     time: event.time,
@@ -214,7 +223,7 @@ impl Run<'_> {
             return Ok(None);
         };
         // What could not be evaluated might have forbidden it.
-        if self.clock.is_some() && decision.allowed() && !decision.errors.is_empty() {
+        if self.as_box.is_some() && decision.allowed() && !decision.errors.is_empty() {
             decision.verdict = Verdict::Deny;
             decision.rules.clear();
         }

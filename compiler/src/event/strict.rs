@@ -5,11 +5,11 @@
 
 use super::{Event, RequestPart};
 use crate::automaton::parse_decimal;
-use crate::schema::{
-    ActionSchema, AppliesTo, DerivedEvent, EventId, Extension, FieldType, RecordType, Service, Type,
-};
+use crate::schema::{AppliesTo, DerivedEvent, Extension, FieldType, RecordType, Service, Type};
 use crate::value::{EntityUid, Record, Value};
+use smallvec::SmallVec;
 use smol_str::SmolStr;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What is wrong with an event, and of which action and kind it is.
@@ -93,131 +93,141 @@ impl fmt::Display for StrictError {
 
 impl std::error::Error for StrictError {}
 
-/// Checks an event against the one derived for its action and kind, and a decision also against what the
-/// action applies to.
-pub fn check(event: &Event, service: &Service) -> Result<(), StrictError> {
-    let fits = || {
-        let action = service.actions.actions.get(&event.action);
-        let applies = action.and_then(|action| action.applies_to.as_ref());
-        let applies = applies.ok_or(StrictProblem::UnknownAction)?;
-        let id = EventId {
-            action: event.action.clone(),
-            kind: event.kind.clone(),
-        };
-        let derived = service.events.events.get(&id);
-        let derived = derived.ok_or(StrictProblem::UnknownKind)?;
-        let check = Check {
-            actions: &service.actions,
-            applies,
-            derived,
-        };
-        check.logged(&event.logged)?;
-        if service.events.decision_kinds.contains(&event.kind) {
-            check.request(event.request.as_ref())?;
-        }
-        Ok(())
-    };
-    fits().map_err(|problem| StrictError {
-        action: event.action.clone(),
-        kind: event.kind.clone(),
-        problem,
-    })
+/// What the events of a service are, prepared for checking many.
+#[derive(Clone, Debug)]
+pub struct Strict {
+    actions: BTreeMap<EntityUid, Shapes>,
+    /// Of entity types that are enumerated.
+    choices: BTreeMap<SmolStr, Vec<SmolStr>>,
 }
 
-struct Check<'s> {
-    actions: &'s ActionSchema,
-    applies: &'s AppliesTo,
-    derived: &'s DerivedEvent,
+/// The events of one action.
+#[derive(Clone, Debug)]
+struct Shapes {
+    applies: AppliesTo,
+    kinds: BTreeMap<SmolStr, Shape>,
+}
+
+#[derive(Clone, Debug)]
+struct Shape {
+    logged: BTreeMap<SmolStr, Expected>,
+    decision: bool,
+}
+
+/// What stands under a name.
+#[derive(Clone, Debug)]
+enum Expected {
+    /// Nothing is known of the value.
+    Any,
+    Field {
+        ty: Type,
+        required: bool,
+    },
+    Scope(Vec<SmolStr>),
+    Group {
+        fields: BTreeMap<SmolStr, Expected>,
+        /// Of a group that was spread from one, `...inputs(A)`, the type of the whole: a record that may be
+        /// absent has fields that may not.
+        whole: Option<Type>,
+    },
 }
 
 type Fits = Result<(), StrictProblem>;
 
-impl Check<'_> {
-    fn logged(&self, logged: &Record) -> Fits {
-        self.group(&mut Vec::with_capacity(8), logged)?;
-        for (path, ty) in &self.derived.fields {
-            let required = match ty {
-                FieldType::Declared { required, .. } => *required,
-                FieldType::Scope(_) | FieldType::Injected(_) => true,
-            };
-            let (first, rest) = match path.split_first() {
-                Some(parts) if required => parts,
-                _ => continue,
-            };
-            if logged.get(first).and_then(|value| value.at(rest)).is_none() {
-                let field = path.join(".");
-                return Err(StrictProblem::Missing { field });
+impl Strict {
+    pub fn new(service: &Service) -> Strict {
+        let mut actions = BTreeMap::new();
+        for (uid, action) in &service.actions.actions {
+            if let Some(applies) = &action.applies_to {
+                let shapes = Shapes {
+                    applies: applies.clone(),
+                    kinds: BTreeMap::new(),
+                };
+                actions.insert(uid.clone(), shapes);
             }
         }
-        Ok(())
-    }
-
-    /// What there is in a group: only what is declared, and of its type.
-    fn group(&self, path: &mut Vec<SmolStr>, fields: &Record) -> Fits {
-        for (name, value) in fields {
-            path.push(name.clone());
-            if let Some(ty) = self.derived.fields.get(path) {
-                self.field(path, value, ty)?;
-            } else if self.derived.groups.contains(path) {
-                match (value, self.spread(path)) {
-                    // Whole, because a record that may be absent has fields that may not.
-                    (_, Some(record)) => self.value(path, value, &Type::Record(record.clone()))?,
-                    (Value::Object(inner), None) => self.group(path, inner)?,
-                    (other, None) => return Err(mistyped(path, "record".into(), other)),
-                }
-            } else {
-                let field = path.join(".");
-                return Err(StrictProblem::Undeclared { field });
+        for (id, derived) in &service.events.events {
+            if let Some(shapes) = actions.get_mut(&id.action) {
+                let known = |name: &str| service.actions.entity_types.contains_key(name);
+                let shape = Shape {
+                    logged: logged(derived, &shapes.applies, &known),
+                    decision: service.events.decision_kinds.contains(&id.kind),
+                };
+                shapes.kinds.insert(id.kind.clone(), shape);
             }
-            path.pop();
         }
-        Ok(())
+        let types = service.actions.entity_types.iter();
+        let choices = types.filter_map(|(name, declared)| {
+            let choices = declared.choices.as_ref()?;
+            Some((name.clone(), choices.clone()))
+        });
+        Strict {
+            actions,
+            choices: choices.collect(),
+        }
     }
 
-    /// The record type that a group was spread from, `...inputs(A)`.
-    fn spread(&self, path: &[SmolStr]) -> Option<&RecordType> {
-        let last = path
-            .last()
-            .filter(|last| *last == "input" || *last == "output")?;
-        let inside = self.derived.fields.range(path.to_vec()..).next();
-        let declared = match inside {
-            Some((field, FieldType::Declared { .. })) => field.starts_with(path),
-            Some((field, _)) => !field.starts_with(path),
-            None => true,
+    /// Checks an event against the one derived for its action and kind, and a decision also against what the
+    /// action applies to.
+    pub fn check(&self, event: &Event) -> Result<(), StrictError> {
+        let fits = || {
+            let shapes = self.actions.get(&event.action);
+            let shapes = shapes.ok_or(StrictProblem::UnknownAction)?;
+            let shape = shapes.kinds.get(&event.kind);
+            let shape = shape.ok_or(StrictProblem::UnknownKind)?;
+            self.group(None, &event.logged, &shape.logged)?;
+            match shape.decision {
+                true => self.request(event.request.as_ref(), &shapes.applies),
+                false => Ok(()),
+            }
         };
-        match &self.applies.context.attrs.get(last)?.ty {
-            Type::Record(record) if declared => Some(record),
-            _ => None,
+        fits().map_err(|problem| StrictError {
+            action: event.action.clone(),
+            kind: event.kind.clone(),
+            problem,
+        })
+    }
+
+    /// Only what is declared, and of its type, and all that is required.
+    fn group(
+        &self,
+        path: Option<&Path<'_>>,
+        fields: &Record,
+        group: &BTreeMap<SmolStr, Expected>,
+    ) -> Fits {
+        matched(path, fields, group, |path, value, expected| match value {
+            Some(value) => self.expected(path, value, expected),
+            None => expected.absent(path),
+        })
+    }
+
+    fn expected(&self, path: &Path<'_>, value: &Value, expected: &Expected) -> Fits {
+        match (expected, value) {
+            (Expected::Any, _) => Ok(()),
+            (Expected::Field { ty, .. }, _) => self.value(path, value, ty),
+            (Expected::Scope(types), Value::Entity(uid)) if types.contains(&uid.ty) => {
+                self.choice(path, uid)
+            }
+            (Expected::Scope(types), other) => Err(mistyped(path, types.join(" or "), other)),
+            (
+                Expected::Group {
+                    whole: Some(ty), ..
+                },
+                _,
+            ) => self.value(path, value, ty),
+            (Expected::Group { fields, .. }, Value::Object(inner)) => {
+                self.group(Some(path), inner, fields)
+            }
+            (Expected::Group { .. }, other) => Err(mistyped(path, "record".into(), other)),
         }
     }
 
-    fn field(&self, path: &mut Vec<SmolStr>, value: &Value, ty: &FieldType) -> Fits {
-        match ty {
-            FieldType::Declared { ty, .. } => self.value(path, value, ty),
-            FieldType::Scope(types) => match value {
-                Value::Entity(uid) if types.contains(&uid.ty) => self.choice(path, uid),
-                other => Err(mistyped(path, types.join(" or "), other)),
-            },
-            FieldType::Injected(name) => match name.as_str() {
-                "String" => self.value(path, value, &Type::String),
-                "Long" => self.value(path, value, &Type::Long),
-                "Bool" => self.value(path, value, &Type::Bool),
-                "decimal" => self.value(path, value, &Type::Ext(Extension::Decimal)),
-                name if self.actions.entity_types.contains_key(name) => {
-                    self.value(path, value, &Type::Entity(name.into()))
-                }
-                // A name that says nothing about the value.
-                _ => Ok(()),
-            },
-        }
-    }
-
-    fn request(&self, part: Option<&RequestPart>) -> Fits {
+    fn request(&self, part: Option<&RequestPart>, applies: &AppliesTo) -> Fits {
         let none = RequestPart::default();
         let part = part.unwrap_or(&none);
         let heads = [
-            ("principal", &part.principal, &self.applies.principals),
-            ("resource", &part.resource, &self.applies.resources),
+            ("principal", &part.principal, &applies.principals),
+            ("resource", &part.resource, &applies.resources),
         ];
         for (head, found, expected) in heads {
             let found = found.as_ref().ok_or(StrictProblem::NoScope(head))?;
@@ -228,37 +238,26 @@ impl Check<'_> {
                     expected: expected.clone(),
                 });
             }
-            self.choice(&[SmolStr::new_static(head)], found)?;
+            self.choice(&Path::new(None, head), found)?;
         }
-        let mut path = vec![SmolStr::new_static("context")];
-        self.record(&mut path, &part.context, &self.applies.context)
+        self.record(&Path::new(None, "context"), &part.context, &applies.context)
     }
 
-    fn record(&self, path: &mut Vec<SmolStr>, fields: &Record, ty: &RecordType) -> Fits {
-        for (name, value) in fields {
-            path.push(name.clone());
-            let Some(attr) = ty.attrs.get(name) else {
-                let field = path.join(".");
-                return Err(StrictProblem::Undeclared { field });
-            };
-            self.value(path, value, &attr.ty)?;
-            path.pop();
-        }
-        let missing = |(name, attr): &(&SmolStr, &crate::schema::AttrType)| {
-            attr.required && !fields.contains_key(*name)
-        };
-        match ty.attrs.iter().find(missing) {
-            Some((name, _)) => {
-                path.push(name.clone());
-                let field = path.join(".");
-                Err(StrictProblem::Missing { field })
-            }
-            None => Ok(()),
-        }
+    fn record(&self, path: &Path<'_>, fields: &Record, ty: &RecordType) -> Fits {
+        matched(
+            Some(path),
+            fields,
+            &ty.attrs,
+            |path, value, attr| match value {
+                Some(value) => self.value(path, value, &attr.ty),
+                None if attr.required => Err(missing(path)),
+                None => Ok(()),
+            },
+        )
     }
 
     /// Recurses as deep as the type does.
-    fn value(&self, path: &mut Vec<SmolStr>, value: &Value, ty: &Type) -> Fits {
+    fn value(&self, path: &Path<'_>, value: &Value, ty: &Type) -> Fits {
         match (ty, value) {
             (Type::Bool, Value::Bool(_))
             | (Type::Long, Value::Int(_))
@@ -270,10 +269,11 @@ impl Check<'_> {
             }
             (Type::Entity(name), Value::Entity(uid)) if uid.ty == *name => self.choice(path, uid),
             (Type::Set(element), Value::Array(items)) => {
-                let here = path.join(".");
                 let mut items = items.iter();
                 items.try_for_each(|item| match self.value(path, item, element) {
-                    Err(StrictProblem::Mistyped { field, found, .. }) if field == here => {
+                    Err(StrictProblem::Mistyped { field, found, .. })
+                        if field == path.to_string() =>
+                    {
                         let expected = ty.to_string();
                         Err(StrictProblem::Mistyped {
                             field,
@@ -289,11 +289,10 @@ impl Check<'_> {
         }
     }
 
-    fn choice(&self, path: &[SmolStr], uid: &EntityUid) -> Fits {
-        let declared = self.actions.entity_types.get(&uid.ty);
-        match declared.and_then(|declared| declared.choices.as_ref()) {
+    fn choice(&self, path: &Path<'_>, uid: &EntityUid) -> Fits {
+        match self.choices.get(&uid.ty) {
             Some(choices) if !choices.contains(&uid.id) => Err(StrictProblem::NoChoice {
-                field: path.join("."),
+                field: path.to_string(),
                 found: uid.clone(),
             }),
             _ => Ok(()),
@@ -301,7 +300,153 @@ impl Check<'_> {
     }
 }
 
-fn mistyped(path: &[SmolStr], expected: String, found: &Value) -> StrictProblem {
+impl Expected {
+    fn of(field: &FieldType, known: &dyn Fn(&str) -> bool) -> Expected {
+        let ty = match field {
+            FieldType::Declared { ty, required } => {
+                return Expected::Field {
+                    ty: ty.clone(),
+                    required: *required,
+                };
+            }
+            FieldType::Scope(types) => return Expected::Scope(types.clone()),
+            FieldType::Injected(name) => match name.as_str() {
+                "String" => Type::String,
+                "Long" => Type::Long,
+                "Bool" => Type::Bool,
+                "decimal" => Type::Ext(Extension::Decimal),
+                name if known(name) => Type::Entity(name.into()),
+                // A name that says nothing about the value.
+                _ => return Expected::Any,
+            },
+        };
+        Expected::Field { ty, required: true }
+    }
+
+    /// Nothing stands there.
+    fn absent(&self, path: &Path<'_>) -> Fits {
+        match self {
+            Expected::Field {
+                required: false, ..
+            } => Ok(()),
+            Expected::Any | Expected::Field { .. } | Expected::Scope(_) => Err(missing(path)),
+            Expected::Group { fields, .. } => {
+                let mut fields = fields.iter();
+                fields.try_for_each(|(name, field)| field.absent(&Path::new(Some(path), name)))
+            }
+        }
+    }
+}
+
+/// The fields of a derived event as the tree that they are.
+fn logged(
+    derived: &DerivedEvent,
+    applies: &AppliesTo,
+    known: &dyn Fn(&str) -> bool,
+) -> BTreeMap<SmolStr, Expected> {
+    let mut tree = BTreeMap::new();
+    // A group stands before those inside it.
+    for path in &derived.groups {
+        let group = Expected::Group {
+            fields: BTreeMap::new(),
+            whole: spread(derived, applies, path).map(Type::Record),
+        };
+        place(&mut tree, path, group);
+    }
+    for (path, ty) in &derived.fields {
+        place(&mut tree, path, Expected::of(ty, known));
+    }
+    tree
+}
+
+fn place(tree: &mut BTreeMap<SmolStr, Expected>, path: &[SmolStr], expected: Expected) {
+    let Some((last, groups)) = path.split_last() else {
+        return;
+    };
+    let mut inside = tree;
+    for name in groups {
+        match inside.get_mut(name) {
+            Some(Expected::Group { fields, .. }) => inside = fields,
+            _ => return,
+        }
+    }
+    inside.insert(last.clone(), expected);
+}
+
+/// The record type that a group was spread from, `...inputs(A)`.
+fn spread(derived: &DerivedEvent, applies: &AppliesTo, path: &[SmolStr]) -> Option<RecordType> {
+    let last = path
+        .last()
+        .filter(|last| *last == "input" || *last == "output")?;
+    let inside = derived.fields.range(path.to_vec()..).next();
+    let declared = match inside {
+        Some((field, FieldType::Declared { .. })) => field.starts_with(path),
+        Some((field, _)) => !field.starts_with(path),
+        None => true,
+    };
+    match &applies.context.attrs.get(last)?.ty {
+        Type::Record(record) if declared => Some(record.clone()),
+        _ => None,
+    }
+}
+
+/// Visits what there is, each with its declaration, then what is declared and not there; both are sorted by name. What
+/// is not declared is wrong.
+fn matched<T>(
+    path: Option<&Path<'_>>,
+    fields: &Record,
+    declared: &BTreeMap<SmolStr, T>,
+    mut visit: impl FnMut(&Path<'_>, Option<&Value>, &T) -> Fits,
+) -> Fits {
+    let (mut absent, mut rest) = (SmallVec::<[_; 16]>::new(), declared.iter());
+    for (name, value) in fields {
+        let here = Path::new(path, name);
+        loop {
+            match rest.next() {
+                Some((next, declaration)) if next == name => {
+                    visit(&here, Some(value), declaration)?;
+                    break;
+                }
+                Some((next, declaration)) if next < name => absent.push((next, declaration)),
+                _ => {
+                    let field = here.to_string();
+                    return Err(StrictProblem::Undeclared { field });
+                }
+            }
+        }
+    }
+    let mut absent = absent.into_iter().chain(rest);
+    absent.try_for_each(|(name, declaration)| visit(&Path::new(path, name), None, declaration))
+}
+
+/// Where a value stands.
+struct Path<'p> {
+    before: Option<&'p Path<'p>>,
+    name: &'p str,
+}
+
+impl<'p> Path<'p> {
+    fn new(before: Option<&'p Path<'p>>, name: &'p str) -> Path<'p> {
+        Path { before, name }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.before {
+            Some(before) => write!(f, "{before}.{}", self.name),
+            None => f.write_str(self.name),
+        }
+    }
+}
+
+fn missing(path: &Path<'_>) -> StrictProblem {
+    StrictProblem::Missing {
+        field: path.to_string(),
+    }
+}
+
+fn mistyped(path: &Path<'_>, expected: String, found: &Value) -> StrictProblem {
     let found = match found {
         Value::Null => "nothing".to_owned(),
         Value::Bool(_) => "a Bool".to_owned(),
@@ -313,7 +458,7 @@ fn mistyped(path: &[SmolStr], expected: String, found: &Value) -> StrictProblem 
         Value::Object(_) => "a record".to_owned(),
     };
     StrictProblem::Mistyped {
-        field: path.join("."),
+        field: path.to_string(),
         expected,
         found,
     }
@@ -321,7 +466,7 @@ fn mistyped(path: &[SmolStr], expected: String, found: &Value) -> StrictProblem 
 
 #[cfg(test)]
 mod tests {
-    use super::check;
+    use super::Strict;
     use crate::schema::{Service, derive, resolve};
     use crate::trace::parse_event;
     use dogwood_grammar::{parse_action_schema, parse_event_schema};
@@ -357,7 +502,7 @@ mod tests {
 
     fn said(line: &str) -> String {
         let event = parse_event(line).unwrap();
-        match check(&event, &service()) {
+        match Strict::new(&service()).check(&event) {
             Ok(()) => "fits".into(),
             Err(error) => error.to_string(),
         }

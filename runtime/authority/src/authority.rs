@@ -126,7 +126,6 @@ impl Message {
 /// A request that was permitted and has not ended.
 struct Granted {
     sequence: u64,
-    request_id: SmolStr,
     uid: EntityUid,
     input: Record,
     unknown: Outcome,
@@ -272,7 +271,7 @@ impl Permit for Ticket {
     fn complete(mut self: Box<Self>, outcome: Outcome) {
         if let Some(granted) = self.granted.take() {
             // An authority that is gone leaves the request open in the history; the next run ends it.
-            let _ = self.inbox.send(Message::Complete { granted, outcome });
+            let _ = self.inbox.end(Message::Complete { granted, outcome });
         }
     }
 
@@ -289,7 +288,7 @@ impl Drop for Ticket {
             && !granted.repeated
         {
             let outcome = granted.unknown.clone();
-            let _ = self.inbox.send(Message::Complete { granted, outcome });
+            let _ = self.inbox.end(Message::Complete { granted, outcome });
         }
     }
 }
@@ -309,18 +308,18 @@ fn unknown_end(action: &EntityUid) -> Outcome {
 
 fn outcome_entry(
     time: i64,
-    uid: &EntityUid,
-    request_id: &SmolStr,
-    input: &Record,
+    action: EntityUid,
+    request_id: SmolStr,
+    input: Record,
     outcome: &Outcome,
 ) -> Entry {
     let (kind, output) = outcome.record();
     Entry {
         time,
-        action: uid.clone(),
+        action,
         kind: SmolStr::new_static(kind),
-        request_id: request_id.clone(),
-        input: input.clone(),
+        request_id,
+        input,
         output,
         permitted: false,
         open_from: None,

@@ -24,15 +24,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-mod batch;
 mod entry;
+mod unwritten;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Answered, Batch, MOST_KEYS};
 pub use entry::Entry;
+use unwritten::Unwritten;
+pub use unwritten::{Answered, MOST_KEYS};
 pub use view::{Built, Head, Reader, View};
 
 const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
@@ -71,6 +72,7 @@ pub enum HistoryError {
 pub struct History {
     db: Arc<Database>,
     growth: Growth,
+    unwritten: Unwritten,
     oldest: Option<(u64, i64)>,
     /// There may be parts of snapshots that are no longer needed.
     stale: bool,
@@ -180,6 +182,7 @@ impl History {
         let mut history = History {
             db: reader.db,
             growth,
+            unwritten: Unwritten::default(),
             oldest,
             stale: true,
             writing: None,
@@ -255,26 +258,61 @@ impl History {
         (self.growth.events, self.growth.bytes)
     }
 
-    /// One transaction: everything `fill` appends becomes durable together, or not at all. After an error
-    /// nothing more can be written.
-    pub fn transact(
-        &mut self,
-        fill: impl FnOnce(&mut Batch<'_>) -> Result<(), String>,
-    ) -> Result<(), String> {
+    /// Takes an event in. It is durable, with all others, after `commit`.
+    pub fn append(&mut self, entry: Entry) -> Result<u64, String> {
+        let (sequence, time) = (self.growth.next, entry.time);
+        self.growth.appended(time);
+        self.oldest.get_or_insert((sequence, time));
+        let size = self.unwritten.append(sequence, entry)?;
+        self.growth.bytes += size as u64;
+        Ok(sequence)
+    }
+
+    /// Notes that the last event is a request that is permitted, and its outcome not known.
+    pub fn leave_open(&mut self) {
+        self.growth.open.extend(self.unwritten.permit());
+    }
+
+    /// Whether the request had not ended yet.
+    pub fn close(&mut self, sequence: u64) -> bool {
+        self.growth.open.remove(&sequence)
+    }
+
+    /// What the request with this key was answered.
+    pub fn answered(&self, key: &str) -> Result<Option<Answered>, String> {
+        if let Some(sealed) = self.unwritten.answer(key) {
+            return unwritten::answered(key, sealed).map(Some);
+        }
+        let Some(keys) = self.reader().view()?.table(KEYS)? else {
+            return Ok(None);
+        };
+        let sealed = keys.get(key).map_err(text)?;
+        sealed
+            .map(|sealed| unwritten::answered(key, sealed.value()))
+            .transpose()
+    }
+
+    /// Keeps an answer, together with the events.
+    pub fn keep_answer(&mut self, key: &str, answered: &Answered) -> Result<(), String> {
+        self.unwritten.keep_answer(key, answered)
+    }
+
+    /// Whether there are events that are not durable yet.
+    pub fn unwritten(&self) -> bool {
+        self.unwritten.first().is_some()
+    }
+
+    /// One transaction: everything taken in becomes durable together, or not at all. After an error nothing
+    /// more can be written.
+    pub fn commit(&mut self) -> Result<(), String> {
+        if !self.unwritten() {
+            return Ok(());
+        }
+        let open_from = self.growth.open.first().copied();
+        self.growth.bytes += self.unwritten.end(open_from)? as u64;
         let tx = self.db.begin_write().map_err(text)?;
-        let first = (self.growth.next, self.growth.time);
-        {
-            let mut batch = Batch::new(&tx, &mut self.growth)?;
-            fill(&mut batch)?;
-            batch.end()?;
-        }
-        if self.growth.next == first.0 {
-            // Nothing but answers that were given before.
-            return tx.abort().map_err(text);
-        }
-        tx.commit().map_err(text)?;
-        self.oldest.get_or_insert((first.0, self.growth.time));
-        Ok(())
+        self.unwritten.write(&tx)?;
+        tx.commit().map_err(text)
     }
 
     /// A transaction whose loss does no harm: it becomes durable with the next events.
@@ -298,10 +336,9 @@ impl History {
         let (sequence, time) = self.oldest?;
         let old = time < self.growth.time.saturating_sub(keep);
         let bound = self.growth.open.first().copied();
-        // The last event always stays: numbers go on from it.
-        let bound = bound
-            .unwrap_or(u64::MAX)
-            .min(self.growth.next.saturating_sub(1));
+        // The last event that is written always stays: numbers go on from it.
+        let behind = self.unwritten.first().unwrap_or(self.growth.next);
+        let bound = bound.unwrap_or(u64::MAX).min(behind.saturating_sub(1));
         (old && sequence < bound).then_some(bound)
     }
 

@@ -3,7 +3,8 @@
 use crate::denial::RuleName;
 use crate::engine::{Compiled, Engine, PolicySet, RuleCard, Ruling};
 use dogwood_compiler::compile::{Checked, CheckedRule, Source};
-use dogwood_compiler::event::{Event, strict};
+use dogwood_compiler::event::Event;
+use dogwood_compiler::event::strict::Strict;
 use dogwood_compiler::explain::{NamedRule, why};
 use dogwood_compiler::grammar::ast;
 use dogwood_compiler::horizon;
@@ -72,6 +73,7 @@ struct Rules {
     named: Arc<[NamedRule]>,
     /// Every rule as a forbid over the request alone: those that match are those that could decide.
     present: Arc<Policy>,
+    strict: Strict,
     fingerprint: String,
 }
 
@@ -95,6 +97,7 @@ impl Rules {
             fingerprint: digits.iter().map(|byte| format!("{byte:02x}")).collect(),
             named: named.collect(),
             present: Arc::new(Policy::new(&present, service)),
+            strict: Strict::new(service),
         }
     }
 
@@ -123,7 +126,7 @@ impl Compiled for Rules {
     }
 
     fn check(&self, event: &Event) -> Result<(), String> {
-        strict::check(event, self.policy.service()).map_err(|error| error.to_string())
+        self.strict.check(event).map_err(|error| error.to_string())
     }
 
     fn possible(&self, event: &Event, among: &[usize]) -> Vec<usize> {

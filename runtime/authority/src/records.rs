@@ -4,7 +4,7 @@ use crate::action::Action;
 use crate::denial::{Denial, DenyCause, RuleName};
 use crate::gate::Caller;
 use serde::Serialize;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 use std::borrow::Cow;
 use std::io::Write;
 
@@ -28,8 +28,8 @@ pub struct Records {
     run: RunIdentity,
     /// The text of the policy: a word it quotes is no secret of the agent's.
     policy: String,
-    /// The line being written, kept for its room.
-    line: Vec<u8>,
+    /// What is told and not written yet.
+    lines: Vec<u8>,
 }
 
 /// A decision as it is recorded.
@@ -44,13 +44,25 @@ pub struct Decided<'d> {
     pub determining: Vec<String>,
 }
 
+/// The end of a request as it is recorded.
+pub struct Ended {
+    /// The number of the request.
+    pub sequence: u64,
+    pub time: i64,
+    /// As [`Action::name`] says it.
+    pub action: SmolStr,
+    pub kind: SmolStr,
+    /// The name of what came out, and what it was.
+    pub output: Option<(SmolStr, SmolStr)>,
+}
+
 impl Records {
     pub fn new(out: Box<dyn Write + Send>, run: RunIdentity) -> Records {
         Records {
             out,
             run,
             policy: String::new(),
-            line: Vec::new(),
+            lines: Vec::new(),
         }
     }
 
@@ -59,6 +71,7 @@ impl Records {
         self.policy = policy;
     }
 
+    /// Like everything here that tells something, it is written by `flush`.
     pub fn decision(&mut self, sequence: u64, decided: &Decided<'_>) -> std::io::Result<()> {
         let denied = decided.verdict.err();
         let mut attributes = vec![
@@ -119,28 +132,22 @@ impl Records {
     }
 
     /// How a permitted request ended.
-    pub fn outcome(
-        &mut self,
-        sequence: u64,
-        time: i64,
-        request_id: &str,
-        action: &str,
-        kind: &str,
-        output: Option<(&str, String)>,
-    ) -> std::io::Result<()> {
+    pub fn outcome(&mut self, ended: &Ended) -> std::io::Result<()> {
+        let request_id = format_smolstr!("{}", ended.sequence);
         let mut attributes = vec![
-            text("strands.box.policy.action", action),
-            text("strands.box.outcome.kind", kind),
-            text("strands.box.request.id", request_id),
+            text("strands.box.policy.action", ended.action.as_str()),
+            text("strands.box.outcome.kind", ended.kind.as_str()),
+            text("strands.box.request.id", request_id.as_str()),
         ];
-        if let Some((field, value)) = output {
-            attributes.push(text(format!("strands.box.outcome.{field}"), value));
+        if let Some((field, value)) = &ended.output {
+            let key = format!("strands.box.outcome.{field}");
+            attributes.push(text(key, value.as_str()));
         }
         self.log(
             "strands-box.policy",
             "strands.box.policy.outcome",
-            sequence,
-            time,
+            ended.sequence,
+            ended.time,
             ("INFO", 9),
             attributes,
         )
@@ -204,17 +211,21 @@ impl Records {
                 }],
             }],
         };
-        let mut line = std::mem::take(&mut self.line);
-        line.clear();
-        serde_json::to_writer(&mut line, &export)?;
-        line.push(b'\n');
-        let written = self.out.write_all(&line);
-        self.line = line;
-        written
+        serde_json::to_writer(&mut self.lines, &export)?;
+        self.lines.push(b'\n');
+        Ok(())
     }
 
+    /// Writes what was told.
     pub fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
+        let written = self.out.write_all(&self.lines);
+        self.lines.clear();
+        written.and_then(|()| self.out.flush())
+    }
+
+    /// What was told is not written.
+    pub fn forget(&mut self) {
+        self.lines.clear();
     }
 }
 

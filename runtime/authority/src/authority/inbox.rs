@@ -183,12 +183,29 @@ impl Inbox {
             return Ok(());
         };
         let (mut turn, batch) = self.turn(queue, writer);
-        let serve = || turn.writer.as_mut().map(|writer| writer.serve(batch));
-        let serve = || stacker::maybe_grow(LEAST_STACK, NEW_STACK, serve);
-        // A breakdown ends the turn there: the inbox is closed, and nobody is answered.
-        if let Ok(Some(done)) = catch_unwind(AssertUnwindSafe(serve)) {
+        if let Some(done) = turn.work(|writer| writer.serve(batch)) {
             turn.end(LINGER);
             answer(done, self);
+        }
+        Ok(())
+    }
+
+    /// Leaves the end of a request. Where no others ask it is taken in here and now, so that the next decision
+    /// has less to do, and is durable with that one or after a moment.
+    pub fn end(self: &Arc<Inbox>, message: Message) -> Result<(), Closed> {
+        let mut queue = self.enter(message)?;
+        let alone = queue.askers <= 1 && queue.waiting.len() == 1;
+        if alone
+            && queue.controls == 0
+            && !queue.overdue
+            && let Some(writer) = queue.writer.take()
+        {
+            let (mut turn, batch) = self.turn(queue, writer);
+            if turn.work(|writer| writer.prepare(batch)).is_some() {
+                turn.end(LINGER);
+            }
+        } else {
+            self.rouse(queue);
         }
         Ok(())
     }
@@ -199,7 +216,8 @@ impl Inbox {
             let Some(writer) = &mut turn.writer else {
                 return;
             };
-            if batch.is_empty() || writer.chores() == Some(Chores::Overdue) {
+            let idle = batch.is_empty() && !writer.unwritten();
+            if idle || writer.chores() == Some(Chores::Overdue) {
                 writer.do_chore(self);
             }
             let (mut done, mut going) = (Vec::new(), true);
@@ -283,12 +301,21 @@ struct Turn<'i> {
 }
 
 impl Turn<'_> {
+    /// On the thread of a caller. Nothing, where it broke down: then the turn is over, the inbox closed, and
+    /// nobody answered.
+    fn work<T>(&mut self, work: impl FnOnce(&mut Writer) -> T) -> Option<T> {
+        let writer = self.writer.as_mut()?;
+        let work = || stacker::maybe_grow(LEAST_STACK, NEW_STACK, || work(writer));
+        catch_unwind(AssertUnwindSafe(work)).ok()
+    }
+
     /// Chores that are not overdue may be put off for so long.
     fn end(mut self, put_off: Duration) {
         let Some(mut writer) = self.writer.take() else {
             return;
         };
         let chores = writer.chores();
+        let unwritten = writer.unwritten();
         let mut queue = self.inbox.lock();
         queue.writer = Some(writer);
         queue.overdue = chores == Some(Chores::Overdue);
@@ -296,6 +323,9 @@ impl Turn<'_> {
             Some(Chores::Overdue) => queue.no_later_than(Instant::now()),
             Some(Chores::Due) => queue.no_later_than(Instant::now() + put_off),
             None => {}
+        }
+        if unwritten {
+            queue.no_later_than(Instant::now() + LINGER);
         }
         self.inbox.rouse(queue);
     }

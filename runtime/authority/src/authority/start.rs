@@ -223,26 +223,13 @@ fn end_unfinished(
         return Ok(());
     }
     let time = history.stamp(now).map_err(Ended::Write)?;
-    let ends: Vec<(u64, Entry)> = unfinished
-        .iter()
-        .map(|(sequence, request)| {
-            let outcome = unknown_end(&request.action);
-            let (id, input) = (&request.request_id, &request.input);
-            let end = outcome_entry(time, &request.action, id, input, &outcome);
-            (*sequence, end)
-        })
-        .collect();
-    history
-        .transact(|batch| {
-            for (sequence, end) in &ends {
-                batch.append(end)?;
-                batch.close(*sequence);
-            }
-            Ok(())
-        })
-        .map_err(Ended::Write)?;
-    for (_, end) in &ends {
+    for (sequence, request) in unfinished {
+        let outcome = unknown_end(&request.action);
+        let (action, id) = (request.action.clone(), request.request_id.clone());
+        let end = outcome_entry(time, action, id, request.input.clone(), &outcome);
         live.step(&end.event()).map_err(Ended::Step)?;
+        history.append(end).map_err(Ended::Write)?;
+        history.close(*sequence);
     }
-    Ok(())
+    history.commit().map_err(Ended::Write)
 }

@@ -37,6 +37,8 @@ pub(super) struct Writer {
     live: Live,
     clock: Arc<dyn Clock>,
     records: Records,
+    /// What was taken in and is not durable yet.
+    done: Vec<Done>,
     /// Set once, never cleared: what broke.
     fault: Option<String>,
     snapshots: Snapshots,
@@ -65,6 +67,7 @@ impl Writer {
             live,
             clock,
             records,
+            done: Vec::new(),
             fault: None,
             snapshots: Snapshots::new(pace, behind),
             batches: 0,
@@ -122,6 +125,7 @@ impl Writer {
 
     /// The end: what old events there are is dropped, and nothing comes after that.
     pub(super) fn finish(&mut self) {
+        self.serve(VecDeque::new());
         self.snapshots.abandon();
         if self.fault.is_none() && self.untidy() {
             self.tidy();
@@ -131,6 +135,7 @@ impl Writer {
 
     /// What is no request.
     pub(super) fn control(&mut self, message: Message) {
+        self.serve(VecDeque::new());
         match message {
             Message::Install {
                 policy,
@@ -156,8 +161,7 @@ impl Writer {
 
     fn broke(&mut self, written: Result<(), String>) {
         if let Err(reason) = written {
-            self.fault
-                .get_or_insert(format!("the history cannot be written: {reason}"));
+            self.fault.get_or_insert(unwritable(&reason));
         }
     }
 
@@ -166,8 +170,7 @@ impl Writer {
         let now = self.clock.now();
         let told = self.records.control(now, operation, outcome, subject);
         if let Err(e) = told.and_then(|()| self.records.flush()) {
-            self.fault
-                .get_or_insert(format!("the decision records cannot be written: {e}"));
+            self.fault.get_or_insert(unrecorded(&e));
         }
     }
 
@@ -203,68 +206,83 @@ impl Writer {
         }
     }
 
-    /// One transaction: everything waiting. What comes of it may be answered.
+    /// Takes in what nobody waits for. It becomes durable with what comes next.
+    pub(super) fn prepare(&mut self, mut ends: VecDeque<Message>) {
+        if self.fault.is_none()
+            && let Err(reason) = self.take(&mut ends)
+        {
+            self.fault.get_or_insert(reason);
+        }
+    }
+
+    /// Whether something was taken in that is not durable.
+    pub(super) fn unwritten(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// One transaction: everything waiting, and what was taken in before. What comes of it may be answered.
     pub(super) fn serve(&mut self, mut waiting: VecDeque<Message>) -> Vec<Done> {
-        if waiting.is_empty() {
+        if waiting.is_empty() && !self.unwritten() {
             return Vec::new();
         }
         self.batches += 1;
-        let mut done = Vec::with_capacity(waiting.len());
         if self.fault.is_none() {
             self.note_clock();
-            let committed = match self.history.stamp(self.clock.now()) {
-                Ok(time) => self.commit(time, &mut waiting, &mut done),
-                Err(reason) => Err(reason),
-            };
-            if let Err(reason) = committed {
+            let taken = self.take(&mut waiting);
+            if let Err(reason) = taken.and_then(|()| self.commit()) {
                 self.fault.get_or_insert(reason);
-                self.refuse_all(&mut done);
+            } else if let Err(e) = self.records.flush() {
+                self.fault.get_or_insert(unrecorded(&e));
+            } else {
+                return std::mem::take(&mut self.done);
             }
+            self.records.forget();
         }
-        // Once something broke, nothing is asked any more: it is recorded as refused, if that still works.
+        // Once something broke, nothing is asked any more, and nothing that was is answered as decided: it is
+        // recorded as refused, if that still works.
         let reason = self.fault.clone().unwrap_or_default();
+        let mut done = std::mem::take(&mut self.done);
+        done.iter_mut().for_each(|done| done.refuse(&reason));
+        let now = self.clock.now();
         done.extend(
             waiting
                 .into_iter()
-                .filter_map(|message| refused(message, &reason, self.clock.now())),
+                .filter_map(|message| refused(message, &reason, now)),
         );
-        if let Err(e) = self.record(&done) {
-            self.fault
-                .get_or_insert(format!("the decision records cannot be written: {e}"));
-            self.refuse_all(&mut done);
+        let told = self.tell(&done);
+        if let Err(e) = told.and_then(|()| self.records.flush()) {
+            self.fault.get_or_insert(unrecorded(&e));
         }
         done
     }
 
-    fn commit(
-        &mut self,
-        time: i64,
-        waiting: &mut VecDeque<Message>,
-        done: &mut Vec<Done>,
-    ) -> Result<(), String> {
+    fn take(&mut self, waiting: &mut VecDeque<Message>) -> Result<(), String> {
         let mut taking = Taking {
+            time: self.history.stamp(self.clock.now())?,
+            history: &mut self.history,
             live: &mut self.live,
             fault: &mut self.fault,
-            time,
-            done,
+            done: &mut self.done,
         };
-        let writes = |message: &Message| {
-            !matches!(message, Message::WhatIf { .. } | Message::Refused { .. })
-        };
-        if !waiting.iter().any(writes) {
-            while let Some(message) = waiting.pop_front() {
-                taking.aside(message);
-            }
-            return Ok(());
+        while let Some(message) = waiting.pop_front() {
+            let taken = taking.take(message);
+            taken.map_err(|reason| unwritable(&reason))?;
         }
-        self.history
-            .transact(|batch| {
-                while let Some(message) = waiting.pop_front() {
-                    taking.take(message, batch)?;
-                }
-                Ok(())
-            })
-            .map_err(|reason| format!("the history cannot be written: {reason}"))
+        Ok(())
+    }
+
+    /// What is recorded is made before the commit, for after it the memory is cold.
+    fn commit(&mut self) -> Result<(), String> {
+        let done = std::mem::take(&mut self.done);
+        let told = self.tell(&done);
+        self.done = done;
+        told.map_err(|e| unrecorded(&e))?;
+        self.history.commit().map_err(|reason| unwritable(&reason))
+    }
+
+    fn tell(&mut self, done: &[Done]) -> std::io::Result<()> {
+        let mut done = done.iter();
+        done.try_for_each(|done| done.record(&self.live.rules, &mut self.records, self.clock.now()))
     }
 
     /// A clock that was set back is followed again when it has caught up. Until then time stands still, so that
@@ -279,21 +297,14 @@ impl Writer {
             self.clock_behind = false;
         }
     }
+}
 
-    /// Nothing of this batch is known to be durable, so none of it may be answered as decided.
-    fn refuse_all(&self, done: &mut [Done]) {
-        let reason = self.fault.clone().unwrap_or_default();
-        for done in done {
-            done.refuse(&reason);
-        }
-    }
+fn unwritable(reason: &str) -> String {
+    format!("the history cannot be written: {reason}")
+}
 
-    fn record(&mut self, done: &[Done]) -> std::io::Result<()> {
-        for done in done {
-            done.record(&self.live.rules, &mut self.records, self.clock.now())?;
-        }
-        self.records.flush()
-    }
+fn unrecorded(error: &std::io::Error) -> String {
+    format!("the decision records cannot be written: {error}")
 }
 
 /// Tells everybody. The writer may be at the next batch already.
@@ -311,7 +322,7 @@ pub(super) fn answer(done: Vec<Done>, inbox: &Inbox) {
             Done::WhatIf(verdict, answer) => {
                 let _ = answer.send(verdict);
             }
-            Done::Outcome { .. } | Done::Refused { .. } | Done::Misfit(_) => {}
+            Done::Outcome(_) | Done::Refused { .. } | Done::Misfit(_) => {}
         }
     }
 }

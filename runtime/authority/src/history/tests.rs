@@ -72,9 +72,8 @@ fn entry(time: i64) -> Entry {
 }
 
 fn append(history: &mut History, time: i64) {
-    history
-        .transact(|batch| batch.append(&entry(time)).map(drop))
-        .unwrap();
+    history.append(entry(time)).unwrap();
+    history.commit().unwrap();
 }
 
 /// A snapshot of what there is, as the parts it is stored in.
@@ -247,28 +246,18 @@ fn keys_are_forgotten_from_the_oldest_on() {
         input: Record::new(),
         denial: None,
     };
-    let known = |history: &mut History, key: &str| {
-        let mut found = None;
-        history
-            .transact(|batch| {
-                found = batch.answered(key)?;
-                Ok(())
-            })
-            .unwrap();
-        found.is_some()
-    };
+    let known = |history: &History, key: &str| history.answered(key).unwrap().is_some();
     for start in (0..MOST_KEYS + 6).step_by(1000) {
-        history
-            .transact(|batch| {
-                for n in start..(start + 1000).min(MOST_KEYS + 6) {
-                    batch.keep_answer(&format!("key {n}"), &answered(n + 1))?;
-                }
-                batch.append(&entry(1)).map(drop)
-            })
-            .unwrap();
+        history.append(entry(1)).unwrap();
+        for n in start..(start + 1000).min(MOST_KEYS + 6) {
+            let key = format!("key {n}");
+            history.keep_answer(&key, &answered(n + 1)).unwrap();
+            assert!(known(&history, &key), "before it is durable, too");
+        }
+        history.commit().unwrap();
     }
-    assert!(!known(&mut history, "key 5"));
-    assert!(known(&mut history, "key 6"));
+    assert!(!known(&history, "key 5"));
+    assert!(known(&history, "key 6"));
 }
 
 #[test]
@@ -322,14 +311,11 @@ fn format_2_is_taken_up() {
         );
     }
     let mut history = opened();
-    history
-        .transact(|batch| {
-            batch.close(2);
-            let mut end = entry(3);
-            end.request_id = "2".into();
-            batch.append(&end).map(drop)
-        })
-        .unwrap();
+    assert!(history.close(2));
+    let mut end = entry(3);
+    end.request_id = "2".into();
+    history.append(end).unwrap();
+    history.commit().unwrap();
     drop(history);
     assert_eq!(opened().open_requests().next(), None);
 }
@@ -348,30 +334,22 @@ fn what_is_open_is_found_again_and_costs_an_event_nothing() {
     let mut sizes = Vec::new();
     for number in 1..=600 {
         let before = history.appended().1;
-        history
-            .transact(|batch| {
-                batch.append(&request(number))?;
-                // Every third was refused.
-                if number % 3 > 0 {
-                    batch.leave_open();
-                }
-                Ok(())
-            })
-            .unwrap();
+        history.append(request(number)).unwrap();
+        // Every third was refused.
+        if number % 3 > 0 {
+            history.leave_open();
+        }
+        history.commit().unwrap();
         sizes.push(history.appended().1 - before);
     }
     assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() < 60);
-    history
-        .transact(|batch| {
-            for number in (1..=500).filter(|number| number % 3 > 0) {
-                batch.close(number);
-                let mut end = entry(0);
-                end.request_id = number.to_string().into();
-                batch.append(&end)?;
-            }
-            Ok(())
-        })
-        .unwrap();
+    for number in (1..=500).filter(|number| number % 3 > 0) {
+        assert!(history.close(number));
+        let mut end = entry(0);
+        end.request_id = number.to_string().into();
+        history.append(end).unwrap();
+    }
+    history.commit().unwrap();
     drop(history);
     let expected: Vec<u64> = (501..=600).filter(|number| number % 3 > 0).collect();
     assert_eq!(opened().open_requests().collect::<Vec<_>>(), expected);

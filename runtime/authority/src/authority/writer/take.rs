@@ -6,9 +6,10 @@ use crate::authority::{Granted, Message, outcome_entry, unknown_end};
 use crate::denial::{Denial, DenyCause};
 use crate::engine::{RuleCard, Ruling};
 use crate::gate::Caller;
-use crate::history::{Answered, Batch, Entry};
-use crate::records::{self, Decided, Records};
-use dogwood_compiler::value::Value;
+use crate::history::{Answered, Entry, History};
+use crate::records::{self, Decided, Ended, Records};
+use dogwood_compiler::event::Event;
+use dogwood_compiler::value::{EntityUid, Record, Value};
 use smol_str::{SmolStr, format_smolstr};
 use std::sync::mpsc::SyncSender;
 
@@ -17,7 +18,8 @@ const LONGEST_KEY: usize = 256;
 
 /// A decision made and not yet answered.
 pub(in crate::authority) struct Decision {
-    entry: Entry,
+    time: i64,
+    uid: EntityUid,
     caller: Caller,
     action: Action,
     pub verdict: Result<Granted, Denial>,
@@ -28,14 +30,11 @@ pub(in crate::authority) struct Decision {
     repeated: bool,
 }
 
-/// What happened in one transaction, in order, to be recorded after the commit.
+/// What happened in one transaction, in order, to be recorded with the commit.
 pub(in crate::authority) enum Done {
     Decision(Box<Decision>, SyncSender<Result<Granted, Denial>>),
     WhatIf(Result<(), Denial>, SyncSender<Result<(), Denial>>),
-    Outcome {
-        sequence: u64,
-        entry: Entry,
-    },
+    Outcome(Ended),
     /// An outcome that does not fit the schema, and was recorded as unknown.
     Misfit(String),
     Refused {
@@ -54,18 +53,10 @@ fn fault(action: &Action, reason: impl Into<String>) -> Denial {
 }
 
 impl Decision {
-    fn new(time: i64, sequence: u64, caller: Caller, action: Action) -> Decision {
+    fn new(time: i64, caller: Caller, action: Action) -> Decision {
         Decision {
-            entry: Entry {
-                time,
-                action: action.uid(),
-                kind: SmolStr::new_static("request"),
-                request_id: format_smolstr!("{sequence}"),
-                input: action.input(),
-                output: None,
-                permitted: false,
-                open_from: None,
-            },
+            time,
+            uid: action.uid(),
             verdict: Err(fault(&action, "the request was not made durable")),
             caller,
             action,
@@ -76,26 +67,39 @@ impl Decision {
         }
     }
 
+    /// The request as an event of the history.
+    fn entry(&self, sequence: u64) -> Entry {
+        Entry {
+            time: self.time,
+            action: self.uid.clone(),
+            kind: SmolStr::new_static("request"),
+            request_id: format_smolstr!("{sequence}"),
+            input: self.action.input(),
+            output: None,
+            permitted: false,
+            open_from: None,
+        }
+    }
+
     fn fail(&mut self, reason: impl Into<String>) {
         self.verdict = Err(fault(&self.action, reason));
     }
 
-    fn grant(&mut self, sequence: u64) {
+    fn grant(&mut self, sequence: u64, input: Record) {
         self.verdict = Ok(Granted {
             sequence,
-            request_id: format_smolstr!("{sequence}"),
-            uid: self.entry.action.clone(),
-            input: self.entry.input.clone(),
-            unknown: unknown_end(&self.entry.action),
+            unknown: unknown_end(&self.uid),
+            uid: self.uid.clone(),
+            input,
             repeated: self.repeated,
         });
     }
 
-    fn judged(&mut self, judged: Judged) {
+    fn judged(&mut self, judged: Judged, event: Event) {
         self.governing = judged.governing;
         self.determining = judged.determining;
         match judged.verdict {
-            Ok(()) => self.grant(self.sequence),
+            Ok(()) => self.grant(self.sequence, input(event)),
             Err(cause) => {
                 self.verdict = Err(Denial {
                     action: self.action.name().into(),
@@ -108,15 +112,23 @@ impl Decision {
 
     /// The answer of the first request with this key.
     fn repeat(&mut self, key: &str, before: Answered) {
-        if before.action != self.entry.action || before.input != self.entry.input {
+        if before.action != self.uid || before.input != self.action.input() {
             self.fail(format!("the key `{key}` belongs to another request"));
             return;
         }
         self.repeated = true;
         match before.denial {
-            None => self.grant(before.sequence),
+            None => self.grant(before.sequence, before.input),
             Some(denial) => self.verdict = Err(denial),
         }
+    }
+}
+
+/// What was asked for.
+fn input(mut event: Event) -> Record {
+    match event.logged.remove("input") {
+        Some(Value::Object(input)) => input,
+        _ => Record::new(),
     }
 }
 
@@ -130,6 +142,7 @@ fn place(caller: &Caller, key: &str) -> Result<String, String> {
 
 /// One transaction as it is filled.
 pub(super) struct Taking<'w> {
+    pub history: &'w mut History,
     pub live: &'w mut Live,
     pub fault: &'w mut Option<String>,
     pub time: i64,
@@ -137,8 +150,8 @@ pub(super) struct Taking<'w> {
 }
 
 impl Taking<'_> {
-    /// Appends one message to the transaction and, for a request, decides it.
-    pub fn take(&mut self, message: Message, batch: &mut Batch<'_>) -> Result<(), String> {
+    /// Appends one message to the history and, for a request, decides it.
+    pub fn take(&mut self, message: Message) -> Result<(), String> {
         match message {
             Message::Decide {
                 caller,
@@ -146,50 +159,35 @@ impl Taking<'_> {
                 key,
                 answer,
             } => {
-                let mut decision = Decision::new(self.time, batch.next(), caller, action);
-                let appended = self.decide(&mut decision, key.as_deref(), batch);
+                let mut decision = Decision::new(self.time, caller, action);
+                let appended = self.decide(&mut decision, key.as_deref());
                 // The caller must hear of it even if the append failed.
                 self.done.push(Done::Decision(Box::new(decision), answer));
                 appended
             }
-            Message::Complete { granted, outcome } => self.complete(&granted, &outcome, batch),
-            other => {
-                self.aside(other);
-                Ok(())
-            }
-        }
-    }
-
-    /// What leaves no event.
-    pub fn aside(&mut self, message: Message) {
-        match message {
+            Message::Complete { granted, outcome } => self.complete(granted, &outcome),
             Message::WhatIf { action, answer } => {
                 let verdict = self.what_if(action);
                 self.done.push(Done::WhatIf(verdict, answer));
+                Ok(())
             }
             Message::Refused {
                 caller,
                 action,
                 denial,
-            } => self.done.push(Done::Refused {
-                caller,
-                action,
-                denial,
-            }),
-            Message::Decide { .. }
-            | Message::Complete { .. }
-            | Message::Install { .. }
-            | Message::Rejected(_)
-            | Message::Stop => {}
+            } => {
+                self.done.push(Done::Refused {
+                    caller,
+                    action,
+                    denial,
+                });
+                Ok(())
+            }
+            Message::Install { .. } | Message::Rejected(_) | Message::Stop => Ok(()),
         }
     }
 
-    fn decide(
-        &mut self,
-        decision: &mut Decision,
-        key: Option<&str>,
-        batch: &mut Batch<'_>,
-    ) -> Result<(), String> {
+    fn decide(&mut self, decision: &mut Decision, key: Option<&str>) -> Result<(), String> {
         let place = match key.map(|key| place(&decision.caller, key)).transpose() {
             Ok(place) => place,
             Err(reason) => {
@@ -198,7 +196,7 @@ impl Taking<'_> {
             }
         };
         if let (Some(place), Some(key)) = (&place, key)
-            && let Some(before) = batch.answered(place)?
+            && let Some(before) = self.history.answered(place)?
         {
             decision.repeat(key, before);
             return Ok(());
@@ -207,16 +205,18 @@ impl Taking<'_> {
             decision.fail(reason.as_str());
             return Ok(());
         }
-        let event = decision.entry.event();
+        let entry = decision.entry(self.history.next());
+        let event = entry.event();
         if let Err(reason) = self.live.compiled.check(&event) {
             decision.fail(reason);
             return Ok(());
         }
-        decision.sequence = batch.append(&decision.entry)?;
+        let asked = place.is_some().then(|| entry.input.clone());
+        decision.sequence = self.history.append(entry)?;
         match ruled(self.live.step(&event)) {
             Ok(ruling) => {
                 let judged = self.live.judge(&decision.action, &event, ruling, true);
-                decision.judged(judged);
+                decision.judged(judged, event);
             }
             // The state of the policy may have lost this event, so nothing after it can be decided.
             Err(reason) => {
@@ -226,23 +226,23 @@ impl Taking<'_> {
             }
         }
         if decision.verdict.is_ok() {
-            batch.leave_open();
+            self.history.leave_open();
         }
-        if let Some(place) = place {
+        if let Some((place, input)) = place.zip(asked) {
             let answered = Answered {
                 sequence: decision.sequence,
-                action: decision.entry.action.clone(),
-                input: decision.entry.input.clone(),
+                action: decision.uid.clone(),
+                input,
                 denial: decision.verdict.as_ref().err().cloned(),
             };
-            batch.keep_answer(&place, &answered)?;
+            self.history.keep_answer(&place, &answered)?;
         }
         Ok(())
     }
 
     fn what_if(&mut self, action: Action) -> Result<(), Denial> {
-        let mut decision = Decision::new(self.time, 0, Caller::Agent, action);
-        let event = decision.entry.event();
+        let mut decision = Decision::new(self.time, Caller::Agent, action);
+        let event = decision.entry(0).event();
         if let Some(reason) = self.fault.as_ref() {
             return Err(fault(&decision.action, reason.as_str()));
         }
@@ -252,43 +252,61 @@ impl Taking<'_> {
             .check(&event)
             .and_then(|()| ruled(self.live.what_if(&event)));
         match ruling {
-            Ok(ruling) => decision.judged(self.live.judge(&decision.action, &event, ruling, false)),
+            Ok(ruling) => {
+                let judged = self.live.judge(&decision.action, &event, ruling, false);
+                decision.judged(judged, event);
+            }
             Err(reason) => decision.fail(reason),
         }
         decision.verdict.map(drop)
     }
 
-    fn complete(
-        &mut self,
-        granted: &Granted,
-        outcome: &Outcome,
-        batch: &mut Batch<'_>,
-    ) -> Result<(), String> {
+    fn complete(&mut self, granted: Granted, outcome: &Outcome) -> Result<(), String> {
+        let sequence = granted.sequence;
         // The first end counts.
-        if !batch.close(granted.sequence) {
+        if !self.history.close(sequence) {
             return Ok(());
         }
-        let ended = |outcome: &Outcome| {
-            let (id, input) = (&granted.request_id, &granted.input);
-            outcome_entry(self.time, &granted.uid, id, input, outcome)
-        };
-        let mut entry = ended(outcome);
+        let id = format_smolstr!("{sequence}");
+        let mut entry = outcome_entry(self.time, granted.uid, id, granted.input, outcome);
         let mut event = entry.event();
         if let Err(reason) = self.live.compiled.check(&event) {
-            entry = ended(&granted.unknown);
+            let Entry {
+                action,
+                request_id,
+                input,
+                ..
+            } = entry;
+            entry = outcome_entry(self.time, action, request_id, input, &granted.unknown);
             event = entry.event();
             self.done.push(Done::Misfit(reason));
         }
-        batch.append(&entry)?;
+        self.done.push(Done::Outcome(ended(sequence, &entry)));
+        self.history.append(entry)?;
         if let Err(reason) = self.live.step(&event) {
             self.fault
                 .get_or_insert(format!("the policy cannot follow the history: {reason}"));
         }
-        self.done.push(Done::Outcome {
-            sequence: granted.sequence,
-            entry,
-        });
         Ok(())
+    }
+}
+
+fn ended(sequence: u64, entry: &Entry) -> Ended {
+    let output = entry.output.as_ref();
+    let output = output.and_then(|fields| fields.iter().next());
+    Ended {
+        sequence,
+        time: entry.time,
+        action: entry.action.id.clone(),
+        kind: entry.kind.clone(),
+        output: output.map(|(field, value)| {
+            let value = match value {
+                Value::Int(n) => format_smolstr!("{n}"),
+                Value::Entity(uid) => uid.id.clone(),
+                _ => SmolStr::default(),
+            };
+            (field.clone(), value)
+        }),
     }
 }
 
@@ -305,7 +323,7 @@ pub(super) fn refused(message: Message, reason: &str, now: i64) -> Option<Done> 
             answer,
             ..
         } => {
-            let mut decision = Decision::new(now, 0, caller, action);
+            let mut decision = Decision::new(now, caller, action);
             decision.fail(reason);
             Some(Done::Decision(Box::new(decision), answer))
         }
@@ -346,12 +364,13 @@ impl Done {
             Done::Decision(decision, _) if decision.repeated => Ok(()),
             Done::Decision(decision, _) => {
                 let card = decision.governing.and_then(|rule| rules.get(rule));
+                let request_id = match decision.sequence {
+                    0 => SmolStr::default(),
+                    sequence => format_smolstr!("{sequence}"),
+                };
                 let decided = Decided {
-                    time: decision.entry.time,
-                    request_id: match decision.sequence {
-                        0 => "",
-                        _ => &decision.entry.request_id,
-                    },
+                    time: decision.time,
+                    request_id: &request_id,
                     caller: &decision.caller,
                     action: &decision.action,
                     verdict: decision.verdict.as_ref().map(drop),
@@ -365,20 +384,7 @@ impl Done {
                 };
                 records.decision(decision.sequence, &decided)
             }
-            Done::Outcome { sequence, entry } => {
-                let output = entry.output.as_ref();
-                let output = output.and_then(|fields| fields.iter().next());
-                let output = output.map(|(field, value)| {
-                    let value = match value {
-                        Value::Int(n) => n.to_string(),
-                        Value::Entity(uid) => uid.id.to_string(),
-                        _ => String::new(),
-                    };
-                    (field.as_str(), value)
-                });
-                let (id, action) = (&entry.request_id, &entry.action.id);
-                records.outcome(*sequence, entry.time, id, action, &entry.kind, output)
-            }
+            Done::Outcome(ended) => records.outcome(ended),
             Done::Misfit(reason) => records.control(now, "outcome_misfit", "refused", reason),
             Done::Refused {
                 caller,

@@ -1,11 +1,12 @@
-//! One transaction being filled: what it appends, and which answers it keeps for requests that are asked again.
+//! What happened and is not durable yet: events, and answers that are kept for requests that are asked again.
 
 use super::entry::{Entry, open_seal, seal};
-use super::{EVENTS, Growth, KEY_ORDER, KEYS};
+use super::{EVENTS, KEY_ORDER, KEYS, text};
 use crate::denial::{Denial, DenyCause, RuleName};
 use dogwood_compiler::value::{EntityUid, Record};
-use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
+use redb::{ReadableTableMetadata, WriteTransaction};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Answers that are kept for requests with a key; the oldest go first.
 pub const MOST_KEYS: u64 = 4096;
@@ -93,93 +94,83 @@ mod kept {
     }
 }
 
-pub struct Batch<'t> {
-    tx: &'t WriteTransaction,
-    events: Table<'t, u64, &'static [u8]>,
-    /// The last event, which is written when it is known what else happens.
+/// Filled event by event, written as one transaction.
+#[derive(Default)]
+pub(super) struct Unwritten {
+    /// Sealed.
+    events: Vec<(u64, Vec<u8>)>,
+    /// The last event, which is sealed when it is known what else happens.
     last: Option<(u64, Entry)>,
-    growth: &'t mut Growth,
+    /// By key: the number of the request, and the sealed answer.
+    answers: BTreeMap<String, (u64, Vec<u8>)>,
 }
 
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
-
-impl<'t> Batch<'t> {
-    pub(super) fn new(
-        tx: &'t WriteTransaction,
-        growth: &'t mut Growth,
-    ) -> Result<Batch<'t>, String> {
-        Ok(Batch {
-            tx,
-            events: tx.open_table(EVENTS).map_err(text)?,
-            last: None,
-            growth,
-        })
+impl Unwritten {
+    /// The number of the first event.
+    pub fn first(&self) -> Option<u64> {
+        let last = self.last.as_ref().map(|(sequence, _)| *sequence);
+        self.events.first().map(|(sequence, _)| *sequence).or(last)
     }
 
-    /// The number the next event gets.
-    pub fn next(&self) -> u64 {
-        self.growth.next
-    }
-
-    pub fn append(&mut self, entry: &Entry) -> Result<u64, String> {
-        let sequence = self.growth.next;
-        self.growth.appended(entry.time);
-        if let Some((sequence, entry)) = self.last.replace((sequence, entry.clone())) {
-            self.write(sequence, &entry)?;
+    /// Takes the next event in. Bytes by which what is stored grows.
+    pub fn append(&mut self, sequence: u64, entry: Entry) -> Result<usize, String> {
+        match self.last.replace((sequence, entry)) {
+            Some((before, entry)) => self.seal(before, &entry),
+            None => Ok(0),
         }
-        Ok(sequence)
     }
 
-    fn write(&mut self, sequence: u64, entry: &Entry) -> Result<(), String> {
+    fn seal(&mut self, sequence: u64, entry: &Entry) -> Result<usize, String> {
         let bytes = seal(&sequence.to_le_bytes(), entry)?;
-        self.events
-            .insert(sequence, bytes.as_slice())
-            .map_err(text)?;
-        self.growth.bytes += bytes.len() as u64;
-        Ok(())
+        let size = bytes.len();
+        self.events.push((sequence, bytes));
+        Ok(size)
     }
 
-    /// Nothing else happens in this transaction.
-    pub(super) fn end(mut self) -> Result<(), String> {
+    /// The last event is a request that is permitted. Its number.
+    pub fn permit(&mut self) -> Option<u64> {
+        let (sequence, entry) = self.last.as_mut()?;
+        entry.permitted = true;
+        Some(*sequence)
+    }
+
+    /// Nothing else happens before this is written.
+    pub fn end(&mut self, open_from: Option<u64>) -> Result<usize, String> {
         let Some((sequence, mut entry)) = self.last.take() else {
-            return Ok(());
+            return Ok(0);
         };
-        entry.open_from = self.growth.open.first().copied();
-        self.write(sequence, &entry)
-    }
-
-    /// Notes that the last event is a request that is permitted, and its outcome not known.
-    pub fn leave_open(&mut self) {
-        if let Some((sequence, entry)) = &mut self.last {
-            entry.permitted = true;
-            self.growth.open.insert(*sequence);
-        }
-    }
-
-    /// Whether the request had not ended yet.
-    pub fn close(&mut self, sequence: u64) -> bool {
-        self.growth.open.remove(&sequence)
-    }
-
-    /// What the request with this key was answered.
-    pub fn answered(&self, key: &str) -> Result<Option<Answered>, String> {
-        let keys = self.tx.open_table(KEYS).map_err(text)?;
-        let Some(bytes) = keys.get(key).map_err(text)? else {
-            return Ok(None);
-        };
-        open_seal(key.as_bytes(), bytes.value())
-            .map(Some)
-            .map_err(|reason| format!("the answer kept under a key is not readable: {reason}"))
+        entry.open_from = open_from;
+        self.seal(sequence, &entry)
     }
 
     pub fn keep_answer(&mut self, key: &str, answered: &Answered) -> Result<(), String> {
-        let mut keys = self.tx.open_table(KEYS).map_err(text)?;
-        let mut order = self.tx.open_table(KEY_ORDER).map_err(text)?;
         let bytes = seal(key.as_bytes(), answered)?;
-        keys.insert(key, bytes.as_slice()).map_err(text)?;
-        order.insert(answered.sequence, key).map_err(text)?;
+        let kept = (answered.sequence, bytes);
+        self.answers.insert(key.to_owned(), kept);
+        Ok(())
+    }
+
+    /// The sealed answer to the request with this key.
+    pub fn answer(&self, key: &str) -> Option<&[u8]> {
+        self.answers.get(key).map(|(_, bytes)| bytes.as_slice())
+    }
+
+    /// Moves everything into a transaction.
+    pub fn write(&mut self, tx: &WriteTransaction) -> Result<(), String> {
+        let mut events = tx.open_table(EVENTS).map_err(text)?;
+        for (sequence, bytes) in self.events.drain(..) {
+            events.insert(sequence, bytes.as_slice()).map_err(text)?;
+        }
+        if self.answers.is_empty() {
+            return Ok(());
+        }
+        let mut keys = tx.open_table(KEYS).map_err(text)?;
+        let mut order = tx.open_table(KEY_ORDER).map_err(text)?;
+        for (key, (sequence, bytes)) in std::mem::take(&mut self.answers) {
+            let key = key.as_str();
+            keys.insert(key, bytes.as_slice()).map_err(text)?;
+            order.insert(sequence, key).map_err(text)?;
+        }
         while order.len().map_err(text)? > MOST_KEYS {
             let Some((_, oldest)) = order.pop_first().map_err(text)? else {
                 break;
@@ -188,4 +179,10 @@ impl<'t> Batch<'t> {
         }
         Ok(())
     }
+}
+
+/// The answer as it was kept under a key.
+pub(super) fn answered(key: &str, sealed: &[u8]) -> Result<Answered, String> {
+    open_seal(key.as_bytes(), sealed)
+        .map_err(|reason| format!("the answer kept under a key is not readable: {reason}"))
 }
