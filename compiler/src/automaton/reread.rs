@@ -9,8 +9,10 @@
 
 mod ask;
 mod candidates;
+mod events;
 mod indexes;
 mod plan;
+mod somewhere;
 mod spans;
 mod terms;
 #[cfg(test)]

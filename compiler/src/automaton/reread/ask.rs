@@ -4,7 +4,6 @@ use super::Reread;
 use super::plan::{Form, Memo, Plan};
 use super::spans::Spans;
 use crate::automaton::formula::CellId;
-use crate::automaton::index::Key;
 use crate::automaton::row::Slot;
 use crate::automaton::store::in_window;
 use crate::automaton::value::Val;
@@ -29,7 +28,7 @@ pub(crate) enum Known {
 pub(crate) struct Seen(RefCell<BTreeMap<CellId, Found>>);
 
 /// As many ranges are not worth putting together.
-const FEW: usize = 4;
+pub(super) const FEW: usize = 4;
 
 /// A subformula by its number, and what is known of its variables.
 pub(super) type Asking = (usize, Vec<Known>);
@@ -42,8 +41,6 @@ pub(super) type Steps = Rc<Vec<(i64, Option<Val>)>>;
 /// What was found out about one cell.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// By log and columns, a bit each: the events with these values there, by where they lie in the log.
-    pub(super) events: Map<(usize, u64, Key), Rc<Vec<usize>>>,
     pub(super) spans: Map<Asking, Rc<Spans>>,
     pub(super) steps: Map<Asking, Steps>,
     /// Where a number that changes has each of its values.
@@ -77,9 +74,10 @@ impl Seen {
         let mut rows = Vec::new();
         let form = &plan.form;
         asked.each(&wanted, form, &mut env, &domain, &mut |asked, env| {
-            if !asked.spans(form, env, &domain).is_empty() {
+            if asked.somewhere(form, env, &domain) {
                 rows.push(env.iter().take(known.len()).copied().collect());
             }
+            false
         });
         rows
     }
@@ -148,7 +146,8 @@ pub(super) struct Asked<'n> {
     pub(super) found: &'n mut Found,
 }
 
-pub(super) type Visit<'v, 'n> = dyn FnMut(&mut Asked<'n>, &mut Vec<Known>) + 'v;
+/// True to stop.
+pub(super) type Visit<'v, 'n> = dyn FnMut(&mut Asked<'n>, &mut Vec<Known>) -> bool + 'v;
 
 impl<'n> Asked<'n> {
     /// All positions there are up to one.
@@ -182,7 +181,10 @@ impl<'n> Asked<'n> {
                 left
             }
             Form::Not(body) => domain.minus(&self.spans(body, env, domain)),
-            Form::Event(log, slots) => self.events(*log, slots, env, domain),
+            Form::Event(log, slots) => {
+                let says = Self::says_all(*log, slots, env);
+                says.map_or_else(Spans::default, |says| self.positions(&says, domain))
+            }
             Form::Now(slot) => match of(env, *slot) {
                 Known::Val(Val::Int(pos)) => domain.and(&Spans::of(pos, pos)),
                 _ => Spans::default(),
@@ -192,6 +194,11 @@ impl<'n> Asked<'n> {
             | Form::Formerly(_, _, memo)
             | Form::Previous(_, _, memo)
             | Form::Since(_, _, memo) => {
+                let is_point = domain.first() == domain.last();
+                if is_point && self.is_asked_anew(form, memo) {
+                    let holds = self.meets(form, env, domain);
+                    return holds.then(|| domain.clone()).unwrap_or_default();
+                }
                 if !memo.shared {
                     return self.operator(form, env, domain);
                 }
@@ -226,11 +233,9 @@ impl<'n> Asked<'n> {
                 let (mut found, hull) = (Vec::new(), Spans::of(first, last));
                 // What holds for long is one range there, and many among single positions.
                 let over = if domain.ranges() > FEW { &hull } else { domain };
-                let enough = first == last;
                 self.each(slots, body, env, domain, &mut |asked, env| {
-                    if !enough || found.is_empty() {
-                        found.extend(asked.spans(body, env, over).iter());
-                    }
+                    found.extend(asked.spans(body, env, over).iter());
+                    false
                 });
                 self.looked_at(found.len());
                 Spans::all_of(found)
@@ -247,8 +252,13 @@ impl<'n> Asked<'n> {
                 let Some(anchored) = anchors.first() else {
                     return anchors;
                 };
-                let after = Spans::of(anchored.saturating_add(1), last);
-                let left = self.spans(left, env, &after);
+                let left = match self.unbroken(left, env, (&anchors, *window), last) {
+                    Some(left) => left,
+                    None => {
+                        let after = Spans::of(anchored.saturating_add(1), last);
+                        self.spans(left, env, &after)
+                    }
+                };
                 self.since(Some(&left), &anchors, *window, last)
             }
             Form::Previous(body, window, _) => {
@@ -267,6 +277,34 @@ impl<'n> Asked<'n> {
         };
         self.looked_at(found.ranges());
         found.and(domain)
+    }
+
+    /// How long behind each anchor no event breaks in, as far as it matters. Nothing, if other things can.
+    fn unbroken(
+        &mut self,
+        left: &Form,
+        env: &[Known],
+        (anchors, window): (&Spans, i64),
+        last: i64,
+    ) -> Option<Spans> {
+        let Form::Not(body) = left else { return None };
+        let Form::Event(log, slots) = &**body else {
+            return None;
+        };
+        let says = Self::says_all(*log, slots, env).filter(|_| self.ordered())?;
+        let ends = anchors.iter().map(|(_, to)| {
+            let until = self.reaching(to, window).min(last);
+            (to.saturating_add(1), until)
+        });
+        let mut left: Vec<(i64, i64)> = ends.collect();
+        self.with(&says, |events| {
+            for (from, until) in &mut left {
+                if let Some(pos) = events.first(*from, *until) {
+                    *until = pos.saturating_sub(1);
+                }
+            }
+        });
+        Some(Spans::all_of(left))
     }
 
     /// The first position that the window of this one or a later one can reach.
@@ -358,21 +396,6 @@ impl<'n> Asked<'n> {
         let gaps = Rc::new(gaps);
         self.found.gaps.insert(window, gaps.clone());
         gaps
-    }
-
-    pub(super) fn events(
-        &mut self,
-        log: usize,
-        slots: &[Slot],
-        env: &[Known],
-        domain: &Spans,
-    ) -> Spans {
-        match Self::key(slots, env) {
-            Some((mask, key)) if mask.count_ones() as usize == slots.len() => {
-                self.positions(log, mask, &key, domain)
-            }
-            _ => Spans::default(),
-        }
     }
 }
 

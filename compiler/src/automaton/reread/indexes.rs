@@ -33,14 +33,13 @@ impl Clone for Indexes {
 }
 
 impl Indexes {
-    /// Gives those with a key, and the number of the first event of the log, to `take`. Also whether the events
-    /// had to be gone through for it.
+    /// Gives those with a key to `take`. Also whether the events had to be gone through for it.
     pub fn look<T>(
         &self,
         (log, mask): Place,
         happened: &Happened,
         key: &Key,
-        take: impl FnOnce(Option<&VecDeque<u64>>, u64) -> T,
+        take: impl FnOnce(Option<&VecDeque<u64>>) -> T,
     ) -> (T, bool) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut made = false;
@@ -54,7 +53,7 @@ impl Indexes {
         });
         let hash = index.hasher.hash_one(key);
         let same = |events: &VecDeque<u64>| happened.has(events, mask, key);
-        (take(index.events.find(hash, same), happened.gone), made)
+        (take(index.events.find(hash, same)), made)
     }
 
     /// Takes the last event of a log in.
@@ -133,7 +132,7 @@ impl Index {
 
 impl Happened {
     /// Where the event of a number lies.
-    fn number(&self, number: u64) -> Option<usize> {
+    pub fn number(&self, number: u64) -> Option<usize> {
         usize::try_from(number.checked_sub(self.gone)?).ok()
     }
 

@@ -71,6 +71,21 @@ impl Form {
         }
     }
 
+    /// Whether it takes only a few searches to say that it holds, or does not hold, somewhere in a range.
+    pub fn is_quick(&self, holds: bool) -> bool {
+        match self {
+            Form::Event(..) | Form::Now(_) | Form::Never => true,
+            Form::Not(body) => body.is_quick(!holds),
+            Form::All(parts) => !holds && parts.iter().all(|part| part.is_quick(false)),
+            Form::Formerly(body, ..) => holds && body.is_quick(true),
+            Form::Since(sides, ..) => {
+                let (left, right) = &**sides;
+                holds && matches!(right, Form::Event(..)) && left.is_quick(false)
+            }
+            Form::Exists(..) | Form::Compare(..) | Form::Previous(..) => false,
+        }
+    }
+
     /// Whether what a slot can be is found by going through events, where these slots are known. What it can be
     /// must not be said by what is still looked for.
     fn gives(&self, slot: Slot, known: &BTreeSet<Slot>, sought: &BTreeSet<Slot>) -> bool {

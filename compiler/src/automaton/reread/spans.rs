@@ -53,14 +53,24 @@ impl Spans {
     }
 
     pub fn contains(&self, pos: i64) -> bool {
-        let at = self.0.partition_point(|(_, to)| *to < pos);
-        self.0.get(at).is_some_and(|(from, _)| *from <= pos)
+        self.around(pos).is_some()
     }
 
     /// The range that a position lies in.
     pub fn around(&self, pos: i64) -> Option<(i64, i64)> {
+        self.next(pos).filter(|(from, _)| *from <= pos)
+    }
+
+    /// The first range that ends there or behind.
+    pub fn next(&self, pos: i64) -> Option<(i64, i64)> {
         let at = self.0.partition_point(|(_, to)| *to < pos);
-        self.0.get(at).copied().filter(|(from, _)| *from <= pos)
+        self.0.get(at).copied()
+    }
+
+    /// The last range that begins there or before.
+    pub fn before(&self, pos: i64) -> Option<(i64, i64)> {
+        let behind = self.0.partition_point(|(from, _)| *from <= pos);
+        self.0.get(behind.checked_sub(1)?).copied()
     }
 
     /// Adds a range that begins no earlier than all before.
@@ -145,7 +155,12 @@ mod tests {
             prop_assert_eq!(left.len(), one.len());
             for pos in 0..24 {
                 prop_assert_eq!(left.contains(pos), one.contains(&pos));
-                prop_assert_eq!(left.around(pos).is_some(), one.contains(&pos));
+                let range = left.around(pos);
+                prop_assert_eq!(range.is_some(), one.contains(&pos));
+                let next = one.range(pos..).next();
+                prop_assert_eq!(left.next(pos).map(|(from, _)| from.max(pos)), next.copied());
+                let last = one.range(..=pos).next_back();
+                prop_assert_eq!(left.before(pos).map(|(_, to)| to.min(pos)), last.copied());
             }
         }
     }

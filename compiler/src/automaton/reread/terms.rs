@@ -74,6 +74,7 @@ impl<'n> Asked<'n> {
                 *changes.entry(from).or_default() += summand;
                 *changes.entry(to.saturating_add(1)).or_default() -= summand;
             }
+            false
         });
         self.looked_at(changes.len());
         let (mut sum, mut steps) = (0, vec![(i64::MIN, Some(Val::Int(0)))]);
