@@ -11,6 +11,8 @@ mod ask;
 mod candidates;
 mod events;
 mod indexes;
+#[cfg(test)]
+mod naive;
 mod plan;
 mod somewhere;
 mod spans;
