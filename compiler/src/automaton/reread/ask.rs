@@ -196,8 +196,10 @@ impl<'n> Asked<'n> {
             | Form::Since(_, _, memo) => {
                 let is_point = domain.first() == domain.last();
                 if is_point && self.is_asked_anew(form, memo) {
-                    let holds = self.meets(form, env, domain);
-                    return holds.then(|| domain.clone()).unwrap_or_default();
+                    return match self.meets(form, env, domain) {
+                        true => domain.clone(),
+                        false => Spans::default(),
+                    };
                 }
                 if !memo.shared {
                     return self.operator(form, env, domain);

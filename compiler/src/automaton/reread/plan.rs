@@ -3,6 +3,7 @@
 use super::super::formula::{CellDef, CellOp, LOCAL, Matcher, Node, Pattern, Term, Use};
 use super::super::row::{Arith, Cmp, Slot, Sym, Total};
 use super::super::value::Val;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// What is kept, and what is asked of it.
@@ -272,8 +273,11 @@ impl Planner<'_> {
                         part => flat.push(part),
                     }
                 }
-                // A time point that is known leaves one event to look at.
-                flat.sort_by_key(|part| !matches!(part, Form::Now(_)));
+                // A time point that is known leaves one event to look at, and of what says most there is least.
+                flat.sort_by_cached_key(|part| {
+                    let is_point = matches!(part, Form::Now(_));
+                    (!is_point, Reverse(part.free().len()))
+                });
                 Some((Form::All(flat), reach))
             }
             Node::Not(body) => {

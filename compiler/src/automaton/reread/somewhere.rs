@@ -98,9 +98,9 @@ impl Asked<'_> {
                     let Some(anchor) = self.latest(right, env, &before) else {
                         return false;
                     };
-                    // At an anchor it holds. Where the left side breaks behind the last one, it breaks behind those
-                    // before as well, and what holds at a position behind the first holds there or has an anchor
-                    // in between.
+                    // At an anchor in the range it holds. Without one it holds in the range only if it does at the
+                    // first position, and where the left side breaks behind the last anchor, it breaks behind the
+                    // earlier ones as well.
                     let after = Spans::of(anchor.saturating_add(1), from);
                     !self.fails(left, env, &after)
                 })
