@@ -32,7 +32,7 @@ impl std::fmt::Display for EntityUid {
 /// A value of an event's logged record or of a request context (language reference, "Values").
 ///
 /// `==` on this type is structural. The language's own equality also takes two spellings of one
-/// decimal as equal; see the automaton's interner.
+/// decimal as equal; see the automaton's interner. Stored histories name the variants by their order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {

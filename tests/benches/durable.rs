@@ -38,11 +38,15 @@ when temporal {
 };
 "#;
 
-/// Decisions of one measurement, and measurements of each kind; they take turns, so that a slow moment of the
-/// disk falls on all of them alike.
-const DECISIONS: usize = 1500;
+/// Writes and decisions take turns, so many of each at a time: a disk is slow for a second, and that falls on both
+/// alike.
+const TURN: usize = 50;
+const TURNS: usize = 30;
+/// So many times, and each time many callers after one.
 const ROUNDS: usize = 7;
 const CALLERS: usize = 16;
+/// Decisions of many callers in a round.
+const TOGETHER: usize = 6000;
 const TABLE: TableDefinition<u64, &[u8]> = TableDefinition::new("rows");
 
 struct Ticking(AtomicI64);
@@ -100,18 +104,18 @@ const ROW: [u8; 300] = [7; 300];
 
 /// One row in one transaction, synced.
 fn store(db: &Database, first: u64) -> Vec<Duration> {
-    let mut times = Vec::with_capacity(DECISIONS);
-    for n in 0..DECISIONS as u64 {
+    let rows = first..first + TURN as u64;
+    rows.map(|n| {
         let begun = Instant::now();
         let tx = db.begin_write().expect("a transaction");
         tx.open_table(TABLE)
             .expect("a table")
-            .insert(first + n, ROW.as_slice())
+            .insert(n, ROW.as_slice())
             .expect("a row");
         tx.commit().expect("a commit");
-        times.push(begun.elapsed());
-    }
-    times
+        begun.elapsed()
+    })
+    .collect()
 }
 
 /// As many rows as the history has events: in a tree of another size a write touches other pages.
@@ -131,7 +135,7 @@ fn median<T: Ord + Copy>(mut of: Vec<T>) -> T {
     of[of.len() / 2]
 }
 
-fn at(mut times: Vec<Duration>, percent: usize) -> Duration {
+fn at(times: &mut [Duration], percent: usize) -> Duration {
     times.sort_unstable();
     times[(times.len() - 1) * percent / 100]
 }
@@ -150,37 +154,42 @@ fn main() {
     let authority = open(place.path());
     let (mut raw, mut one, mut alone, mut together) = (vec![], vec![], vec![], vec![]);
     let mut rows = 0;
+    let mut grow = |db: &Database, raw: usize, decisions: usize| {
+        let first = rows + raw as u64;
+        rows += 2 * decisions as u64;
+        fill(db, first..rows);
+        rows
+    };
+    let mut next = 0;
     for _ in 0..ROUNDS {
-        raw.push(store(&db, rows));
-        let begun = Instant::now();
-        one.push(ask(&authority, 0, DECISIONS));
-        alone.push(begun.elapsed() / u32::try_from(DECISIONS).expect("a small number"));
-        let many = DECISIONS * 4 / CALLERS;
+        let mut spent = Duration::ZERO;
+        for _ in 0..TURNS {
+            raw.extend(store(&db, next));
+            let begun = Instant::now();
+            one.extend(ask(&authority, 0, TURN));
+            spent += begun.elapsed();
+            next = grow(&db, TURN, TURN);
+        }
+        alone.push(spent / u32::try_from(TURN * TURNS).expect("a small number"));
         let begun = Instant::now();
         std::thread::scope(|scope| {
             for caller in 0..CALLERS {
                 let authority = &authority;
-                scope.spawn(move || ask(authority, caller, many));
+                scope.spawn(move || ask(authority, caller, TOGETHER / CALLERS));
             }
         });
-        let all = u32::try_from(many * CALLERS).expect("a small number");
-        together.push(begun.elapsed() / all);
-        let events = 2 * (DECISIONS as u64 + u64::from(all));
-        fill(&db, rows + DECISIONS as u64..rows + events);
-        rows += events;
+        together.push(begun.elapsed() / u32::try_from(TOGETHER).expect("a small number"));
+        next = grow(&db, 0, TOGETHER);
     }
-    let each = |of: &[Vec<Duration>], percent| {
-        median(of.iter().map(|times| at(times.clone(), percent)).collect())
-    };
-    let (store_p50, decision_p50) = (each(&raw, 50), each(&one, 50));
+    let (store_p50, decision_p50) = (at(&mut raw, 50), at(&mut one, 50));
     println!("disk: {}", dir.display());
     println!(
         "one synced write of the store   p50 {store_p50:>8.1?}  p99 {:>8.1?}",
-        each(&raw, 99)
+        at(&mut raw, 99)
     );
     println!(
         "one caller, a decision          p50 {decision_p50:>8.1?}  p99 {:>8.1?}",
-        each(&one, 99)
+        at(&mut one, 99)
     );
     let cost = decision_p50.as_secs_f64() / store_p50.as_secs_f64();
     println!(

@@ -1,7 +1,7 @@
 //! The durable history: what was asked and how it ended, in order, in one crash-safe file.
 //!
 //! ```text
-//! events     sequence number → Entry, gapless, each with a checksum
+//! events     sequence number → Entry, gapless, each with a checksum; JSON in formats before 4
 //! keys       key → the answer it got; key_order: sequence number → key
 //! lost       the time of the latest event that was dropped
 //! head       what the snapshot is; chunks: (sequence number, part) → its bytes
@@ -45,7 +45,7 @@ const LOST: TableDefinition<&str, i64> = TableDefinition::new("lost");
 const HEAD: TableDefinition<&str, &[u8]> = TableDefinition::new("head");
 const CHUNKS: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("chunks");
 const FORMAT: TableDefinition<&str, u64> = TableDefinition::new("format");
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// The oldest format that is taken up.
 const OLDEST: u64 = 2;
 
@@ -214,7 +214,7 @@ impl History {
                 if Some(*sequence) == newest {
                     entry.open_from = self.growth.open.first().copied();
                 }
-                let bytes = entry::seal(&sequence.to_le_bytes(), &entry)?;
+                let bytes = entry::seal_event(*sequence, &entry)?;
                 events.insert(sequence, bytes.as_slice()).map_err(text)?;
             }
             tx.delete_table(OPEN).map_err(text)?;
@@ -401,8 +401,7 @@ fn oldest_row(events: &Table<'_, u64, &'static [u8]>) -> Result<Option<(u64, i64
         return Ok(None);
     };
     let sequence = sequence.value();
-    let entry: Entry = entry::open_seal(&sequence.to_le_bytes(), bytes.value())
-        .map_err(|reason| format!("event {sequence} is not readable: {reason}"))?;
+    let entry = view::readable(sequence, bytes.value())?;
     Ok(Some((sequence, entry.time)))
 }
 

@@ -274,7 +274,7 @@ fn another_format_is_refused() {
         })
         .unwrap();
     drop(history);
-    insta::assert_snapshot!(opened().err().unwrap(), @"the history history.redb was written by another version of box (format 1, this is 3); go on with that version, or delete the whole box directory to start over");
+    insta::assert_snapshot!(opened().err().unwrap(), @"the history history.redb was written by another version of box (format 1, this is 4); go on with that version, or delete the whole box directory to start over");
 }
 
 #[test]

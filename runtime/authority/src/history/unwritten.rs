@@ -1,6 +1,6 @@
 //! What happened and is not durable yet: events, and answers that are kept for requests that are asked again.
 
-use super::entry::{Entry, open_seal, seal};
+use super::entry::{Entry, open_seal, seal, seal_event};
 use super::{EVENTS, KEY_ORDER, KEYS, text};
 use crate::denial::{Denial, DenyCause, RuleName};
 use dogwood_compiler::value::{EntityUid, Record};
@@ -121,7 +121,7 @@ impl Unwritten {
     }
 
     fn seal(&mut self, sequence: u64, entry: &Entry) -> Result<usize, String> {
-        let bytes = seal(&sequence.to_le_bytes(), entry)?;
+        let bytes = seal_event(sequence, entry)?;
         let size = bytes.len();
         self.events.push((sequence, bytes));
         Ok(size)

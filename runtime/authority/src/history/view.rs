@@ -1,6 +1,6 @@
 //! Reading: the history as it was at one commit, and the state of a policy built from it.
 
-use super::entry::{Entry, open_seal};
+use super::entry::{Entry, open_event, open_seal};
 use super::{CHUNKS, EVENTS, HEAD, LOST, OPEN};
 use crate::engine::{Compiled, Engine};
 use redb::{
@@ -267,6 +267,6 @@ fn step(engine: &mut dyn Engine, entry: &Entry) -> Result<(), String> {
 }
 
 pub(super) fn readable(sequence: u64, bytes: &[u8]) -> Result<Entry, String> {
-    open_seal(&sequence.to_le_bytes(), bytes)
+    open_event(sequence, bytes)
         .map_err(|reason| format!("event {sequence} is not readable: {reason}"))
 }
