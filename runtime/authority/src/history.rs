@@ -1,7 +1,7 @@
 //! The durable history: what was asked and how it ended, in order, in one crash-safe file.
 //!
 //! ```text
-//! events     sequence number → Entry, gapless, each with a checksum; JSON in formats before 4
+//! events     number of the first event → Row: what happened in one transaction, with a checksum
 //! keys       key → the answer it got; key_order: sequence number → key
 //! lost       the time of the latest event that was dropped
 //! head       what the snapshot is; chunks: (sequence number, part) → its bytes
@@ -32,6 +32,7 @@ mod view;
 mod tests;
 
 pub use entry::Entry;
+use entry::{Filling, Row};
 use unwritten::Unwritten;
 pub use unwritten::{Answered, MOST_KEYS};
 pub use view::{Built, Head, Reader, View};
@@ -73,6 +74,7 @@ pub struct History {
     db: Arc<Database>,
     growth: Growth,
     unwritten: Unwritten,
+    /// The last event of the oldest row, and its time.
     oldest: Option<(u64, i64)>,
     /// There may be parts of snapshots that are no longer needed.
     stale: bool,
@@ -146,15 +148,10 @@ impl History {
                 found,
             });
         }
-        let bounds = view.bounds().map_err(damaged)?;
-        if version.is_none() && bounds.is_some() {
+        let ends = view.ends().map_err(damaged)?;
+        if version.is_none() && ends.is_some() {
             return Err(damaged("it has events but no format".into()));
         }
-        let at = |sequence: u64| match view.entry(sequence) {
-            Ok(Some(entry)) => Ok(entry),
-            Ok(None) => Err(damaged(format!("event {sequence} is gone"))),
-            Err(reason) => Err(damaged(reason)),
-        };
         let mut growth = Growth {
             next: 1,
             time: i64::MIN,
@@ -162,15 +159,16 @@ impl History {
             events: 0,
             bytes: 0,
         };
-        let mut oldest = None;
-        if let Some((first, last)) = bounds {
-            growth.next = last.saturating_add(1);
-            let newest = at(last)?;
-            growth.time = newest.time;
-            if let Some(first) = newest.open_from {
+        let (mut oldest, mut ordinal) = (None, 1);
+        if let Some((first, newest)) = ends {
+            growth.next = newest.last().saturating_add(1);
+            growth.time = newest.time();
+            ordinal = newest.ordinal.saturating_add(1);
+            let open_from = newest.events.last().and_then(|entry| entry.open_from);
+            if let Some(first) = open_from {
                 growth.open = view.open_from(first).map_err(damaged)?;
             }
-            oldest = Some((first, at(first)?.time));
+            oldest = Some((first.last(), first.time()));
         }
         if let Some(lost) = view.lost().map_err(damaged)? {
             growth.time = growth.time.max(lost);
@@ -182,7 +180,7 @@ impl History {
         let mut history = History {
             db: reader.db,
             growth,
-            unwritten: Unwritten::default(),
+            unwritten: Unwritten::new(ordinal),
             oldest,
             stale: true,
             writing: None,
@@ -204,17 +202,21 @@ impl History {
             let newest = newest.map(|(sequence, _)| sequence.value());
             let mut changed = self.growth.open.clone();
             changed.extend(newest);
-            for sequence in &changed {
+            for sequence in changed {
                 let bytes = events.get(sequence).map_err(text)?;
-                let entry = bytes.map(|bytes| view::readable(*sequence, bytes.value()));
-                let Some(mut entry) = entry.transpose()? else {
+                let row = bytes.map(|bytes| view::readable(sequence, bytes.value()));
+                let Some(mut row) = row.transpose()? else {
                     return Err(format!("request {sequence} has no end and is gone"));
                 };
-                entry.permitted = self.growth.open.contains(sequence);
-                if Some(*sequence) == newest {
-                    entry.open_from = self.growth.open.first().copied();
+                let mut filling = Filling::new(row.first, row.ordinal)?;
+                for entry in &mut row.events {
+                    entry.permitted = self.growth.open.contains(&sequence);
+                    if Some(sequence) == newest {
+                        entry.open_from = self.growth.open.first().copied();
+                    }
+                    filling.push(entry)?;
                 }
-                let bytes = entry::seal_event(*sequence, &entry)?;
+                let bytes = filling.seal();
                 events.insert(sequence, bytes.as_slice()).map_err(text)?;
             }
             tx.delete_table(OPEN).map_err(text)?;
@@ -331,7 +333,8 @@ impl History {
         self.stale || self.droppable(keep).is_some()
     }
 
-    /// The oldest event, if it is older than what is kept and no request without an end stands before or at it.
+    /// Before which event old ones may go, if the oldest are older than what is kept and no request without an end
+    /// stands before or at them.
     fn droppable(&self, keep: i64) -> Option<u64> {
         let (sequence, time) = self.oldest?;
         let old = time < self.growth.time.saturating_sub(keep);
@@ -342,7 +345,7 @@ impl History {
         (old && sequence < bound).then_some(bound)
     }
 
-    /// Drops at most `rows` old events and some parts of old snapshots.
+    /// Drops about `rows` old events and some parts of old snapshots.
     pub fn tidy(&mut self, keep: i64, rows: usize) -> Result<(), String> {
         let bound = self.droppable(keep);
         let since = self.growth.time.saturating_sub(keep);
@@ -352,15 +355,16 @@ impl History {
                 let mut events = tx.open_table(EVENTS).map_err(text)?;
                 let (mut lost, mut dropped) = (None, 0);
                 oldest = loop {
-                    let Some((sequence, time)) = oldest_row(&events)? else {
+                    let Some(row) = oldest_row(&events)? else {
                         break None;
                     };
-                    if time >= since || sequence >= bound || dropped == rows {
-                        break Some((sequence, time));
+                    let (last, time) = (row.last(), row.time());
+                    if time >= since || last >= bound || dropped >= rows {
+                        break Some((last, time));
                     }
-                    events.remove(sequence).map_err(text)?;
+                    events.remove(row.first).map_err(text)?;
                     lost = Some(time);
-                    dropped += 1;
+                    dropped += row.events.len();
                 };
                 if let Some(time) = lost {
                     let mut table = tx.open_table(LOST).map_err(text)?;
@@ -395,14 +399,10 @@ impl History {
     }
 }
 
-/// The number and the time of the oldest event.
-fn oldest_row(events: &Table<'_, u64, &'static [u8]>) -> Result<Option<(u64, i64)>, String> {
-    let Some((sequence, bytes)) = events.first().map_err(text)? else {
-        return Ok(None);
-    };
-    let sequence = sequence.value();
-    let entry = view::readable(sequence, bytes.value())?;
-    Ok(Some((sequence, entry.time)))
+fn oldest_row(events: &Table<'_, u64, &'static [u8]>) -> Result<Option<Row>, String> {
+    let row = events.first().map_err(text)?;
+    row.map(|(first, bytes)| view::readable(first.value(), bytes.value()))
+        .transpose()
 }
 
 /// Removes parts that are not the snapshot's; whether there may be more.

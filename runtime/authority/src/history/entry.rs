@@ -1,4 +1,4 @@
-//! One stored event, and the seal that tells damage from text.
+//! Stored events, the rows they are stored in, and the seal that tells damage from text.
 
 use dogwood_compiler::event::{Event, RequestPart};
 use dogwood_compiler::value::{EntityUid, Record, Value};
@@ -75,29 +75,99 @@ pub(super) fn open_seal<T: DeserializeOwned>(place: &[u8], bytes: &[u8]) -> Resu
     serde_json::from_slice(unsealed(place, bytes)?).map_err(|e| e.to_string())
 }
 
-/// The same for events, which are many: behind `COMPACT` in the encoding of Postcard.
-pub(super) fn seal_event(sequence: u64, entry: &Entry) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::with_capacity(USUAL);
-    bytes.resize(SUM, 0);
-    bytes.push(COMPACT);
-    let bytes = postcard::to_extend(entry, bytes).map_err(|e| e.to_string())?;
-    Ok(sealed(&sequence.to_le_bytes(), bytes))
+/// Events that happened one after the other, stored together: what a transaction touches is what it costs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// The number of the first event.
+    pub first: u64,
+    /// Rows are counted, so that a gap between them shows.
+    pub ordinal: u64,
+    /// One at least.
+    pub events: Vec<Entry>,
 }
 
-/// Formats before 4 have events as JSON.
-pub(super) fn open_event(sequence: u64, bytes: &[u8]) -> Result<Entry, String> {
-    let event = unsealed(&sequence.to_le_bytes(), bytes)?;
-    match event.strip_prefix(&[COMPACT]) {
-        Some(event) => postcard::from_bytes(event).map_err(|e| e.to_string()),
-        None => serde_json::from_slice(event).map_err(|e| e.to_string()),
+impl Row {
+    /// Formats before 4 have one event in a row, as JSON.
+    pub fn read(first: u64, bytes: &[u8]) -> Result<Row, String> {
+        let bytes = unsealed(&first.to_le_bytes(), bytes)?;
+        let Some(rest) = bytes.strip_prefix(&[COMPACT]) else {
+            let entry = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+            return Ok(Row {
+                first,
+                ordinal: first,
+                events: vec![entry],
+            });
+        };
+        let (ordinal, mut rest) = postcard::take_from_bytes(rest).map_err(|e| e.to_string())?;
+        let mut events = Vec::new();
+        while !rest.is_empty() {
+            let (entry, behind) = postcard::take_from_bytes(rest).map_err(|e| e.to_string())?;
+            events.push(entry);
+            rest = behind;
+        }
+        match events.is_empty() {
+            true => Err("it is empty".into()),
+            false => Ok(Row {
+                first,
+                ordinal,
+                events,
+            }),
+        }
+    }
+
+    /// The number of the last event.
+    pub fn last(&self) -> u64 {
+        let behind = self.events.len().saturating_sub(1);
+        self.first.saturating_add(behind as u64)
+    }
+
+    /// The time of the last event, which is the latest.
+    pub fn time(&self) -> i64 {
+        self.events.last().map_or(i64::MIN, |entry| entry.time)
+    }
+
+    /// The events with their numbers.
+    pub fn numbered(self) -> impl Iterator<Item = (u64, Entry)> {
+        (self.first..).zip(self.events)
+    }
+}
+
+/// A row being filled, in the encoding of Postcard behind `COMPACT`.
+pub(super) struct Filling {
+    pub first: u64,
+    bytes: Vec<u8>,
+}
+
+impl Filling {
+    pub fn new(first: u64, ordinal: u64) -> Result<Filling, String> {
+        let mut bytes = Vec::with_capacity(USUAL);
+        bytes.resize(SUM, 0);
+        bytes.push(COMPACT);
+        let bytes = postcard::to_extend(&ordinal, bytes).map_err(|e| e.to_string())?;
+        Ok(Filling { first, bytes })
+    }
+
+    pub fn push(&mut self, entry: &Entry) -> Result<(), String> {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.bytes = postcard::to_extend(entry, bytes).map_err(|e| e.to_string())?;
+        Ok(())
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn seal(self) -> Vec<u8> {
+        sealed(&self.first.to_le_bytes(), self.bytes)
     }
 }
 
 /// No JSON begins with it.
 const COMPACT: u8 = 1;
 const SUM: usize = 4;
-/// Bytes of most events.
-const USUAL: usize = 256;
+/// Bytes of most rows.
+const USUAL: usize = 512;
 
 /// Writes the checksum into the place that is left for it.
 fn sealed(place: &[u8], mut bytes: Vec<u8>) -> Vec<u8> {
@@ -127,7 +197,7 @@ fn sum(place: &[u8], bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, open_event, open_seal, seal, seal_event};
+    use super::{Entry, Filling, Row, open_seal, seal};
     use dogwood_compiler::value::{EntityUid, Record, Value};
 
     #[test]
@@ -170,10 +240,15 @@ mod tests {
     /// What is written once has to be readable for good.
     #[test]
     fn the_encoding_of_events_stays() {
-        let sealed = seal_event(7, &event()).unwrap();
-        assert_eq!(open_event(7, &sealed), Ok(event()));
-        assert!(open_event(8, &sealed).is_err());
-        insta::assert_snapshot!(sealed.escape_ascii(), @r"\xd3\x98\x04\'\x01\x80\xa4\xe6\xb0\r\x0bBox::Action\x07fs:read\x07request\x017\x07\x05array\x06\x01\x00\x04bool\x01\x01\x07decimal\x04\x041.50\x06entity\x05\x01T\x02\xc3\xa9\x03int\x02\x01\x06object\x07\x00\x06string\x03\x04text\x01\x00\x01\x01\x05");
+        let mut row = Filling::new(7, 6).unwrap();
+        row.push(&event()).unwrap();
+        row.push(&event()).unwrap();
+        let sealed = row.seal();
+        let read = Row::read(7, &sealed).unwrap();
+        assert_eq!((read.ordinal, read.last()), (6, 8));
+        assert_eq!(read.events, [event(), event()]);
+        assert!(Row::read(8, &sealed).is_err());
+        insta::assert_snapshot!(sealed.escape_ascii(), @r"s\xddR\x8c\x01\x06\x80\xa4\xe6\xb0\r\x0bBox::Action\x07fs:read\x07request\x017\x07\x05array\x06\x01\x00\x04bool\x01\x01\x07decimal\x04\x041.50\x06entity\x05\x01T\x02\xc3\xa9\x03int\x02\x01\x06object\x07\x00\x06string\x03\x04text\x01\x00\x01\x01\x05\x80\xa4\xe6\xb0\r\x0bBox::Action\x07fs:read\x07request\x017\x07\x05array\x06\x01\x00\x04bool\x01\x01\x07decimal\x04\x041.50\x06entity\x05\x01T\x02\xc3\xa9\x03int\x02\x01\x06object\x07\x00\x06string\x03\x04text\x01\x00\x01\x01\x05");
     }
 
     #[test]
@@ -181,7 +256,6 @@ mod tests {
         let json = r#"{"time":1796000000,"action":{"ty":"Box::Action","id":"fs:read"},"kind":"response","request_id":"7","input":{"path":{"string":"~/a"}}}"#;
         let json: serde_json::Value = serde_json::from_str(json).unwrap();
         let before = seal(&7u64.to_le_bytes(), &json).unwrap();
-        let read = open_event(7, &before).unwrap();
         let expected = Entry {
             kind: "response".into(),
             input: Record::from([("path".into(), Value::str("~/a"))]),
@@ -190,6 +264,11 @@ mod tests {
             open_from: None,
             ..event()
         };
-        assert_eq!(read, expected);
+        let expected = Row {
+            first: 7,
+            ordinal: 7,
+            events: vec![expected],
+        };
+        assert_eq!(Row::read(7, &before), Ok(expected));
     }
 }

@@ -194,6 +194,69 @@ fn old_events_go_in_bounded_steps_and_leave_their_time() {
 }
 
 #[test]
+fn events_of_one_transaction_lie_together() {
+    let mut history = history();
+    let long = |number: i64| Entry {
+        request_id: format!("{number}{}", "x".repeat(1000)).into(),
+        ..entry(number)
+    };
+    for transaction in [0..3, 3..4, 4..104] {
+        for number in transaction {
+            history.append(long(number)).unwrap();
+        }
+        history.commit().unwrap();
+    }
+    let rows = |history: &History| {
+        let events = history.reader().view().unwrap().table(EVENTS).unwrap();
+        redb::ReadableTableMetadata::len(&events.unwrap()).unwrap()
+    };
+    // The last transaction is too long for one row.
+    assert_eq!(rows(&history), 2 + 4);
+    let view = history.reader().view().unwrap();
+    for number in 1..=104 {
+        assert_eq!(view.entry(number), Ok(Some(long(number as i64 - 1))));
+    }
+    assert_eq!(view.entry(105), Ok(None));
+    let mut seen = Vec::new();
+    let each = view.each(50, |number, entry| {
+        seen.push(number);
+        (entry == long(number as i64 - 1))
+            .then_some(())
+            .ok_or(String::new())
+    });
+    assert_eq!((each, seen), (Ok(()), (50..=104).collect()));
+    // What is old goes with its row, not before all of it is.
+    history.tidy(102, 16).unwrap();
+    assert_eq!(
+        history.reader().view().unwrap().bounds(),
+        Ok(Some((1, 104)))
+    );
+    history.tidy(100, 16).unwrap();
+    assert_eq!(
+        history.reader().view().unwrap().bounds(),
+        Ok(Some((4, 104)))
+    );
+    assert_eq!(history.reader().view().unwrap().lost(), Ok(Some(2)));
+}
+
+#[test]
+fn a_row_that_is_gone_is_missed() {
+    for gone in [2, 3, 4] {
+        let mut history = history();
+        (0..5).for_each(|time| append(&mut history, time));
+        history
+            .tidily(|tx| {
+                let mut events = tx.open_table(EVENTS).map_err(text)?;
+                events.remove(gone).map_err(text)?;
+                Ok(())
+            })
+            .unwrap();
+        let bounds = history.reader().view().unwrap().bounds();
+        assert_eq!(bounds, Err("events are missing in its middle".into()));
+    }
+}
+
+#[test]
 fn an_event_that_was_changed_is_found_out() {
     let mut history = history();
     (0..5).for_each(|time| append(&mut history, time));

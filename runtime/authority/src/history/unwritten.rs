@@ -1,6 +1,6 @@
 //! What happened and is not durable yet: events, and answers that are kept for requests that are asked again.
 
-use super::entry::{Entry, open_seal, seal, seal_event};
+use super::entry::{Entry, Filling, open_seal, seal};
 use super::{EVENTS, KEY_ORDER, KEYS, text};
 use crate::denial::{Denial, DenyCause, RuleName};
 use dogwood_compiler::value::{EntityUid, Record};
@@ -8,6 +8,8 @@ use redb::{ReadableTableMetadata, WriteTransaction};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// A row that has so many bytes takes no more events.
+const FULL: usize = 32 * 1024;
 /// Answers that are kept for requests with a key; the oldest go first.
 pub const MOST_KEYS: u64 = 4096;
 
@@ -95,36 +97,61 @@ mod kept {
 }
 
 /// Filled event by event, written as one transaction.
-#[derive(Default)]
 pub(super) struct Unwritten {
-    /// Sealed.
-    events: Vec<(u64, Vec<u8>)>,
-    /// The last event, which is sealed when it is known what else happens.
+    /// The ordinal of the next row.
+    ordinal: u64,
+    /// By the numbers of their first events.
+    rows: Vec<(u64, Vec<u8>)>,
+    filling: Option<Filling>,
+    /// The last event, which is put into a row when it is known what else happens.
     last: Option<(u64, Entry)>,
     /// By key: the number of the request, and the sealed answer.
     answers: BTreeMap<String, (u64, Vec<u8>)>,
 }
 
 impl Unwritten {
+    pub fn new(ordinal: u64) -> Unwritten {
+        Unwritten {
+            ordinal,
+            rows: Vec::new(),
+            filling: None,
+            last: None,
+            answers: BTreeMap::new(),
+        }
+    }
+
     /// The number of the first event.
     pub fn first(&self) -> Option<u64> {
+        let row = self.rows.first().map(|(first, _)| *first);
+        let filling = self.filling.as_ref().map(|filling| filling.first);
         let last = self.last.as_ref().map(|(sequence, _)| *sequence);
-        self.events.first().map(|(sequence, _)| *sequence).or(last)
+        row.or(filling).or(last)
     }
 
     /// Takes the next event in. Bytes by which what is stored grows.
     pub fn append(&mut self, sequence: u64, entry: Entry) -> Result<usize, String> {
         match self.last.replace((sequence, entry)) {
-            Some((before, entry)) => self.seal(before, &entry),
+            Some((before, entry)) => self.put(before, &entry),
             None => Ok(0),
         }
     }
 
-    fn seal(&mut self, sequence: u64, entry: &Entry) -> Result<usize, String> {
-        let bytes = seal_event(sequence, entry)?;
-        let size = bytes.len();
-        self.events.push((sequence, bytes));
-        Ok(size)
+    fn put(&mut self, sequence: u64, entry: &Entry) -> Result<usize, String> {
+        let mut row = match self.filling.take() {
+            Some(row) => row,
+            None => {
+                self.ordinal = self.ordinal.saturating_add(1);
+                Filling::new(sequence, self.ordinal - 1)?
+            }
+        };
+        let before = row.len();
+        row.push(entry)?;
+        let grown = row.len() - before;
+        match row.len() < FULL {
+            true => self.filling = Some(row),
+            false => self.rows.push((row.first, row.seal())),
+        }
+        Ok(grown)
     }
 
     /// The last event is a request that is permitted. Its number.
@@ -140,7 +167,10 @@ impl Unwritten {
             return Ok(0);
         };
         entry.open_from = open_from;
-        self.seal(sequence, &entry)
+        let grown = self.put(sequence, &entry)?;
+        let row = self.filling.take();
+        self.rows.extend(row.map(|row| (row.first, row.seal())));
+        Ok(grown)
     }
 
     pub fn keep_answer(&mut self, key: &str, answered: &Answered) -> Result<(), String> {
@@ -158,8 +188,8 @@ impl Unwritten {
     /// Moves everything into a transaction.
     pub fn write(&mut self, tx: &WriteTransaction) -> Result<(), String> {
         let mut events = tx.open_table(EVENTS).map_err(text)?;
-        for (sequence, bytes) in self.events.drain(..) {
-            events.insert(sequence, bytes.as_slice()).map_err(text)?;
+        for (first, bytes) in self.rows.drain(..) {
+            events.insert(first, bytes.as_slice()).map_err(text)?;
         }
         if self.answers.is_empty() {
             return Ok(());

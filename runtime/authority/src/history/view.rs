@@ -1,6 +1,6 @@
 //! Reading: the history as it was at one commit, and the state of a policy built from it.
 
-use super::entry::{Entry, open_event, open_seal};
+use super::entry::{Entry, Row, open_seal};
 use super::{CHUNKS, EVENTS, HEAD, LOST, OPEN};
 use crate::engine::{Compiled, Engine};
 use redb::{
@@ -85,31 +85,60 @@ impl View {
         Ok(lost.get("time").map_err(text)?.map(|row| row.value()))
     }
 
-    /// The numbers of the oldest and the newest event.
-    pub fn bounds(&self) -> Result<Option<(u64, u64)>, String> {
+    /// The oldest and the newest row.
+    pub(super) fn ends(&self) -> Result<Option<(Row, Row)>, String> {
         let Some(events) = self.table(EVENTS)? else {
             return Ok(None);
         };
-        let first = events.first().map_err(text)?.map(|row| row.0.value());
-        let last = events.last().map_err(text)?.map(|row| row.0.value());
-        let Some((first, last)) = first.zip(last) else {
+        let (first, last) = (events.first().map_err(text)?, events.last().map_err(text)?);
+        let Some(((first, oldest), (last, newest))) = first.zip(last) else {
             return Ok(None);
         };
+        let oldest = readable(first.value(), oldest.value())?;
+        let newest = readable(last.value(), newest.value())?;
         let many = events.len().map_err(text)?;
-        if last - first + 1 != many {
+        if newest.ordinal.checked_sub(oldest.ordinal) != many.checked_sub(1) {
             return Err("events are missing in its middle".into());
         }
-        Ok(Some((first, last)))
+        Ok(Some((oldest, newest)))
+    }
+
+    /// The numbers of the oldest and the newest event.
+    pub fn bounds(&self) -> Result<Option<(u64, u64)>, String> {
+        let ends = self.ends()?;
+        Ok(ends.map(|(oldest, newest)| (oldest.first, newest.last())))
     }
 
     pub fn entry(&self, sequence: u64) -> Result<Option<Entry>, String> {
+        let mut found = None;
+        self.rows(sequence, |row| {
+            found = row.numbered().find(|(number, _)| *number == sequence);
+            Ok(false)
+        })?;
+        Ok(found.map(|(_, entry)| entry))
+    }
+
+    /// Every row from that of an event on, until told to stop.
+    fn rows(
+        &self,
+        sequence: u64,
+        mut take: impl FnMut(Row) -> Result<bool, String>,
+    ) -> Result<(), String> {
         let Some(events) = self.table(EVENTS)? else {
-            return Ok(None);
+            return Ok(());
         };
-        let bytes = events.get(sequence).map_err(text)?;
-        bytes
-            .map(|bytes| readable(sequence, bytes.value()))
-            .transpose()
+        let before = events.range(..=sequence).map_err(text)?.next_back();
+        let first = match before.transpose().map_err(text)? {
+            Some((first, _)) => first.value(),
+            None => sequence,
+        };
+        for row in events.range(first..).map_err(text)? {
+            let (first, bytes) = row.map_err(text)?;
+            if !take(readable(first.value(), bytes.value())?)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Every event from `first` on, in order.
@@ -118,24 +147,20 @@ impl View {
         first: u64,
         mut take: impl FnMut(u64, Entry) -> Result<(), String>,
     ) -> Result<(), String> {
-        let Some(events) = self.table(EVENTS)? else {
-            return Ok(());
-        };
         let (mut expected, mut time) = (None, i64::MIN);
-        for row in events.range(first..).map_err(text)? {
-            let (sequence, bytes) = row.map_err(text)?;
-            let sequence = sequence.value();
-            if expected.is_some_and(|expected| expected != sequence) {
-                return Err(format!("events are missing before number {sequence}"));
+        self.rows(first, |row| {
+            for (sequence, entry) in row.numbered().skip_while(|(number, _)| *number < first) {
+                if expected.is_some_and(|expected| expected != sequence) {
+                    return Err(format!("events are missing before number {sequence}"));
+                }
+                if entry.time < time {
+                    return Err("its times run backwards".into());
+                }
+                (expected, time) = (Some(sequence + 1), entry.time);
+                take(sequence, entry)?;
             }
-            let entry = readable(sequence, bytes.value())?;
-            if entry.time < time {
-                return Err("its times run backwards".into());
-            }
-            (expected, time) = (Some(sequence + 1), entry.time);
-            take(sequence, entry)?;
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 
     /// Permitted requests without an outcome, the first of which is known.
@@ -266,7 +291,6 @@ fn step(engine: &mut dyn Engine, entry: &Entry) -> Result<(), String> {
         .map(drop)
 }
 
-pub(super) fn readable(sequence: u64, bytes: &[u8]) -> Result<Entry, String> {
-    open_event(sequence, bytes)
-        .map_err(|reason| format!("event {sequence} is not readable: {reason}"))
+pub(super) fn readable(first: u64, bytes: &[u8]) -> Result<Row, String> {
+    Row::read(first, bytes).map_err(|reason| format!("event {first} is not readable: {reason}"))
 }
