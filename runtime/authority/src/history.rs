@@ -208,7 +208,7 @@ impl History {
                 let Some(mut row) = row.transpose()? else {
                     return Err(format!("request {sequence} has no end and is gone"));
                 };
-                let mut filling = Filling::new(row.first, row.ordinal)?;
+                let mut filling = Filling::new(row.first, row.ordinal, row.time())?;
                 for entry in &mut row.events {
                     entry.permitted = self.growth.open.contains(&sequence);
                     if Some(sequence) == newest {

@@ -75,7 +75,8 @@ pub(super) fn open_seal<T: DeserializeOwned>(place: &[u8], bytes: &[u8]) -> Resu
     serde_json::from_slice(unsealed(place, bytes)?).map_err(|e| e.to_string())
 }
 
-/// Events that happened one after the other, stored together: what a transaction touches is what it costs.
+/// Events that happened one after the other at one time, stored together: what a transaction touches is what
+/// it costs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// The number of the first event.
@@ -121,7 +122,7 @@ impl Row {
         self.first.saturating_add(behind as u64)
     }
 
-    /// The time of the last event, which is the latest.
+    /// The time of its events.
     pub fn time(&self) -> i64 {
         self.events.last().map_or(i64::MIN, |entry| entry.time)
     }
@@ -135,16 +136,17 @@ impl Row {
 /// A row being filled, in the encoding of Postcard behind `COMPACT`.
 pub(super) struct Filling {
     pub first: u64,
+    pub time: i64,
     bytes: Vec<u8>,
 }
 
 impl Filling {
-    pub fn new(first: u64, ordinal: u64) -> Result<Filling, String> {
+    pub fn new(first: u64, ordinal: u64, time: i64) -> Result<Filling, String> {
         let mut bytes = Vec::with_capacity(USUAL);
         bytes.resize(SUM, 0);
         bytes.push(COMPACT);
         let bytes = postcard::to_extend(&ordinal, bytes).map_err(|e| e.to_string())?;
-        Ok(Filling { first, bytes })
+        Ok(Filling { first, time, bytes })
     }
 
     pub fn push(&mut self, entry: &Entry) -> Result<(), String> {
@@ -240,7 +242,7 @@ mod tests {
     /// What is written once has to be readable for good.
     #[test]
     fn the_encoding_of_events_stays() {
-        let mut row = Filling::new(7, 6).unwrap();
+        let mut row = Filling::new(7, 6, 0).unwrap();
         row.push(&event()).unwrap();
         row.push(&event()).unwrap();
         let sealed = row.seal();

@@ -137,21 +137,26 @@ impl Unwritten {
     }
 
     fn put(&mut self, sequence: u64, entry: &Entry) -> Result<usize, String> {
-        let mut row = match self.filling.take() {
+        // What grows old together is dropped together.
+        let goes_on = |row: &mut Filling| row.time == entry.time && row.len() < FULL;
+        let mut row = match self.filling.take_if(goes_on) {
             Some(row) => row,
             None => {
+                self.end_row();
                 self.ordinal = self.ordinal.saturating_add(1);
-                Filling::new(sequence, self.ordinal - 1)?
+                Filling::new(sequence, self.ordinal - 1, entry.time)?
             }
         };
         let before = row.len();
         row.push(entry)?;
         let grown = row.len() - before;
-        match row.len() < FULL {
-            true => self.filling = Some(row),
-            false => self.rows.push((row.first, row.seal())),
-        }
+        self.filling = Some(row);
         Ok(grown)
+    }
+
+    fn end_row(&mut self) {
+        let row = self.filling.take();
+        self.rows.extend(row.map(|row| (row.first, row.seal())));
     }
 
     /// The last event is a request that is permitted. Its number.
@@ -168,8 +173,7 @@ impl Unwritten {
         };
         entry.open_from = open_from;
         let grown = self.put(sequence, &entry)?;
-        let row = self.filling.take();
-        self.rows.extend(row.map(|row| (row.first, row.seal())));
+        self.end_row();
         Ok(grown)
     }
 
