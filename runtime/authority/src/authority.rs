@@ -17,14 +17,15 @@ use crate::denial::{Denial, DenyCause};
 use crate::engine::PolicySet;
 use crate::gate::{Caller, Gate, Permit};
 use crate::history::{Built, Entry, Reader};
+use answer::{Answer, answer};
 use dogwood_compiler::value::{EntityUid, Record};
 use inbox::{Closed, Inbox};
 use smol_str::SmolStr;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+mod answer;
 mod inbox;
 mod judge;
 mod snapshot;
@@ -83,11 +84,11 @@ enum Message {
         caller: Caller,
         action: Action,
         key: Option<String>,
-        answer: SyncSender<Result<Granted, Denial>>,
+        answer: Answer<Result<Granted, Denial>>,
     },
     WhatIf {
         action: Action,
-        answer: SyncSender<Result<(), Denial>>,
+        answer: Answer<Result<(), Denial>>,
     },
     Complete {
         granted: Granted,
@@ -101,7 +102,7 @@ enum Message {
     Install {
         policy: Box<PolicySet>,
         built: Box<Built>,
-        answer: SyncSender<Result<Vec<Waiting>, ReloadError>>,
+        answer: Answer<Result<Vec<Waiting>, ReloadError>>,
     },
     /// The policy that was to be installed is none.
     Rejected(String),
@@ -157,7 +158,7 @@ impl Authority {
                 return Err(ReloadError::Replay(reason));
             }
         };
-        let (answer, installed) = sync_channel(1);
+        let (answer, installed) = answer();
         let message = Message::Install {
             policy: Box::new(policy),
             built: Box::new(built),
@@ -166,7 +167,7 @@ impl Authority {
         self.inbox
             .send(message)
             .map_err(|Closed| ReloadError::Closed)?;
-        installed.recv().map_err(|_| ReloadError::Closed)?
+        installed.recv().ok_or(ReloadError::Closed)?
     }
 
     /// Records that a policy was offered that is none, and why. The one before goes on deciding.
@@ -198,7 +199,7 @@ impl Authority {
         key: Option<String>,
     ) -> Result<Box<dyn Permit>, Denial> {
         let closed = closed(&action);
-        let (answer, verdict) = sync_channel(1);
+        let (answer, verdict) = answer();
         let message = Message::Decide {
             caller: caller.clone(),
             action,
@@ -208,7 +209,7 @@ impl Authority {
         if self.inbox.ask(message).is_err() {
             return Err(closed);
         }
-        let granted = verdict.recv().map_err(|_| closed)??;
+        let granted = verdict.recv().ok_or(closed)??;
         Ok(Box::new(Ticket {
             granted: Some(granted),
             inbox: Arc::clone(&self.inbox),
@@ -246,11 +247,11 @@ impl Gate for Authority {
 
     fn what_if(&self, _: &Caller, action: Action) -> Result<(), Denial> {
         let closed = closed(&action);
-        let (answer, verdict) = sync_channel(1);
+        let (answer, verdict) = answer();
         if self.inbox.ask(Message::WhatIf { action, answer }).is_err() {
             return Err(closed);
         }
-        verdict.recv().map_err(|_| closed)?
+        verdict.recv().ok_or(closed)?
     }
 
     fn record_refusal(&self, caller: &Caller, action: &Action, denial: &Denial) {

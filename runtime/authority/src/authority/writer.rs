@@ -314,7 +314,7 @@ pub(super) fn answer(done: Vec<Done>, inbox: &Inbox) {
             Done::Decision(decision, answer) => {
                 let Decision { verdict, .. } = *decision;
                 if let Err(unheard) = answer.send(verdict)
-                    && let Ok(granted) = unheard.0
+                    && let Ok(granted) = unheard
                 {
                     unknown(granted, inbox);
                 }

@@ -1,6 +1,7 @@
 //! What one message does: to the transaction, to the state of the policy, and to who sent it.
 
 use crate::action::{Action, Outcome};
+use crate::authority::answer::Answer;
 use crate::authority::judge::{Judged, Live};
 use crate::authority::{Granted, Message, outcome_entry, unknown_end};
 use crate::denial::{Denial, DenyCause};
@@ -11,7 +12,6 @@ use crate::records::{self, Decided, Ended, Records};
 use dogwood_compiler::event::Event;
 use dogwood_compiler::value::{EntityUid, Record, Value};
 use smol_str::{SmolStr, format_smolstr};
-use std::sync::mpsc::SyncSender;
 
 /// No key is longer, in bytes.
 const LONGEST_KEY: usize = 256;
@@ -32,8 +32,8 @@ pub(in crate::authority) struct Decision {
 
 /// What happened in one transaction, in order, to be recorded with the commit.
 pub(in crate::authority) enum Done {
-    Decision(Box<Decision>, SyncSender<Result<Granted, Denial>>),
-    WhatIf(Result<(), Denial>, SyncSender<Result<(), Denial>>),
+    Decision(Box<Decision>, Answer<Result<Granted, Denial>>),
+    WhatIf(Result<(), Denial>, Answer<Result<(), Denial>>),
     Outcome(Ended),
     /// An outcome that does not fit the schema, and was recorded as unknown.
     Misfit(String),
