@@ -38,6 +38,8 @@ struct Queue {
     writer: Option<Box<Writer>>,
     /// When the authority's thread is to serve at the latest, unless somebody else does before.
     deadline: Option<Instant>,
+    /// Something came since the authority's thread last looked.
+    busy: bool,
     /// Chores have been put off for too long, so the next batch is not a caller's.
     overdue: bool,
     thread: Thread,
@@ -66,6 +68,7 @@ impl Queue {
             }
         };
         self.waiting.push_back(message);
+        self.busy = true;
         self.no_later_than(match self.waiting.len() < BATCH {
             true => deadline,
             false => now,
@@ -112,6 +115,7 @@ impl Inbox {
                 askers: 0,
                 writer: Some(Box::new(writer)),
                 deadline: Some(Instant::now()),
+                busy: false,
                 overdue: false,
                 thread: Thread::Awake,
                 closed: false,
@@ -243,13 +247,16 @@ impl Inbox {
             if queue.closed {
                 return None;
             }
-            let until = queue.due();
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO)
+            let due = queue.due();
+            if due.is_some_and(|due| due <= Instant::now())
                 && let Some(writer) = queue.writer.take()
             {
                 return Some(self.turn(queue, writer));
             }
+            // Who leaves something soon that may linger need not wake anybody then.
+            let soon = std::mem::take(&mut queue.busy).then(|| Instant::now() + LINGER);
+            let until = due.or(soon);
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             queue.thread = Thread::Asleep { until };
             queue = match left {
                 Some(left) => {
