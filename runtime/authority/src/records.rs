@@ -10,6 +10,8 @@ use std::io::Write;
 
 /// No attribute is longer, in bytes.
 const LONGEST: usize = 4096;
+/// No record has more.
+const MOST_ATTRIBUTES: usize = 16;
 /// No more arguments of a command are recorded.
 const MOST_ARGUMENTS: usize = 64;
 
@@ -25,10 +27,12 @@ pub struct RunIdentity {
 /// Where records go: the file of the box, opened for appending.
 pub struct Records {
     out: Box<dyn Write + Send>,
-    run: RunIdentity,
+    box_id: String,
+    /// 16 hex digits.
+    run_id: String,
     /// The text of the policy: a word it quotes is no secret of the agent's.
     policy: String,
-    /// What is told and not written yet.
+    /// Decisions and outcomes that are told and not written yet.
     lines: Vec<u8>,
 }
 
@@ -60,7 +64,8 @@ impl Records {
     pub fn new(out: Box<dyn Write + Send>, run: RunIdentity) -> Records {
         Records {
             out,
-            run,
+            box_id: run.box_id,
+            run_id: format!("{:016x}", run.run_id),
             policy: String::new(),
             lines: Vec::new(),
         }
@@ -71,10 +76,11 @@ impl Records {
         self.policy = policy;
     }
 
-    /// Like everything here that tells something, it is written by `flush`.
+    /// Written by `flush`.
     pub fn decision(&mut self, sequence: u64, decided: &Decided<'_>) -> std::io::Result<()> {
         let denied = decided.verdict.err();
-        let mut attributes = vec![
+        let mut attributes = Vec::with_capacity(MOST_ATTRIBUTES);
+        attributes.extend([
             text("strands.box.policy.action", decided.action.name()),
             text("strands.box.policy.resource", decided.action.target()),
             text(
@@ -85,7 +91,7 @@ impl Records {
                 "strands.box.policy.cause",
                 denied.map_or("permitted", |denial| cause(&denial.cause)),
             ),
-        ];
+        ]);
         if let Some(denial) = denied {
             attributes.push(text("strands.box.policy.reason", denial.to_string()));
         }
@@ -132,6 +138,7 @@ impl Records {
     }
 
     /// How a permitted request ended.
+    /// Written by `flush`.
     pub fn outcome(&mut self, ended: &Ended) -> std::io::Result<()> {
         let request_id = format_smolstr!("{}", ended.sequence);
         let mut attributes = vec![
@@ -153,8 +160,27 @@ impl Records {
         )
     }
 
-    /// What the box itself did: `box_started`, `policy_installed`, `box_stopped`.
+    /// What the box itself did: `box_started`, `policy_installed`, `box_stopped`. Written at once.
     pub fn control(
+        &mut self,
+        time: i64,
+        operation: &str,
+        outcome: &str,
+        subject: &str,
+    ) -> std::io::Result<()> {
+        let held = std::mem::take(&mut self.lines);
+        let told = self.operation(time, operation, outcome, subject);
+        let written = told.and_then(|()| self.flush());
+        self.lines = held;
+        written
+    }
+
+    /// An outcome that does not fit the schema. Written by `flush`.
+    pub fn misfit(&mut self, time: i64, reason: &str) -> std::io::Result<()> {
+        self.operation(time, "outcome_misfit", "refused", reason)
+    }
+
+    fn operation(
         &mut self,
         time: i64,
         operation: &str,
@@ -185,14 +211,14 @@ impl Records {
         (severity, number): (&str, u8),
         attributes: Vec<Attribute<'_>>,
     ) -> std::io::Result<()> {
-        let run_id = format!("{:016x}", self.run.run_id);
+        let run_id = &self.run_id;
         let span_id = (sequence > 0).then(|| format!("{sequence:016x}"));
         let export = Export {
             resource_logs: [ResourceLogs {
                 resource: Resource {
                     attributes: [
                         text("service.name", "strands-box"),
-                        text("strands.box.name", self.run.box_id.as_str()),
+                        text("strands.box.name", self.box_id.as_str()),
                         text("strands.box.source", "box"),
                         text("strands.box.run.id", run_id.as_str()),
                     ],

@@ -152,7 +152,6 @@ fn start(
             Some(reason) => records.control(now, "snapshot_passed_over", "refused", reason),
             None => Ok(()),
         })
-        .and_then(|()| records.flush())
         .map_err(OpenError::Records)?;
     let inbox = Inbox::new(Writer::new(
         history, live, clock, records, lock, pace, snapshot,

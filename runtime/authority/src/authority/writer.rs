@@ -39,6 +39,8 @@ pub(super) struct Writer {
     records: Records,
     /// What was taken in and is not durable yet.
     done: Vec<Done>,
+    /// Of how many of these the records are made.
+    told: usize,
     /// Set once, never cleared: what broke.
     fault: Option<String>,
     snapshots: Snapshots,
@@ -68,6 +70,7 @@ impl Writer {
             clock,
             records,
             done: Vec::new(),
+            told: 0,
             fault: None,
             snapshots: Snapshots::new(pace, behind),
             batches: 0,
@@ -168,8 +171,7 @@ impl Writer {
     /// What the box itself did, recorded at once.
     fn note(&mut self, operation: &str, outcome: &str, subject: &str) {
         let now = self.clock.now();
-        let told = self.records.control(now, operation, outcome, subject);
-        if let Err(e) = told.and_then(|()| self.records.flush()) {
+        if let Err(e) = self.records.control(now, operation, outcome, subject) {
             self.fault.get_or_insert(unrecorded(&e));
         }
     }
@@ -209,7 +211,7 @@ impl Writer {
     /// Takes in what nobody waits for. It becomes durable with what comes next.
     pub(super) fn prepare(&mut self, mut ends: VecDeque<Message>) {
         if self.fault.is_none()
-            && let Err(reason) = self.take(&mut ends)
+            && let Err(reason) = self.take(&mut ends).and_then(|()| self.tell())
         {
             self.fault.get_or_insert(reason);
         }
@@ -234,14 +236,14 @@ impl Writer {
             } else if let Err(e) = self.records.flush() {
                 self.fault.get_or_insert(unrecorded(&e));
             } else {
-                return std::mem::take(&mut self.done);
+                return self.all_done();
             }
             self.records.forget();
         }
         // Once something broke, nothing is asked any more, and nothing that was is answered as decided: it is
         // recorded as refused, if that still works.
         let reason = self.fault.clone().unwrap_or_default();
-        let mut done = std::mem::take(&mut self.done);
+        let mut done = self.all_done();
         done.iter_mut().for_each(|done| done.refuse(&reason));
         let now = self.clock.now();
         done.extend(
@@ -249,11 +251,19 @@ impl Writer {
                 .into_iter()
                 .filter_map(|message| refused(message, &reason, now)),
         );
-        let told = self.tell(&done);
-        if let Err(e) = told.and_then(|()| self.records.flush()) {
-            self.fault.get_or_insert(unrecorded(&e));
+        self.done = done;
+        let told = self.tell();
+        let written = told.and_then(|()| self.records.flush().map_err(|e| unrecorded(&e)));
+        if let Err(reason) = written {
+            self.fault.get_or_insert(reason);
         }
-        done
+        self.all_done()
+    }
+
+    /// What was taken in, which is done with now.
+    fn all_done(&mut self) -> Vec<Done> {
+        self.told = 0;
+        std::mem::take(&mut self.done)
     }
 
     fn take(&mut self, waiting: &mut VecDeque<Message>) -> Result<(), String> {
@@ -273,16 +283,18 @@ impl Writer {
 
     /// What is recorded is made before the commit, for after it the memory is cold.
     fn commit(&mut self) -> Result<(), String> {
-        let done = std::mem::take(&mut self.done);
-        let told = self.tell(&done);
-        self.done = done;
-        told.map_err(|e| unrecorded(&e))?;
+        self.tell()?;
         self.history.commit().map_err(|reason| unwritable(&reason))
     }
 
-    fn tell(&mut self, done: &[Done]) -> std::io::Result<()> {
-        let mut done = done.iter();
-        done.try_for_each(|done| done.record(&self.live.rules, &mut self.records, self.clock.now()))
+    /// Makes the records of what was taken in since the last time.
+    fn tell(&mut self) -> Result<(), String> {
+        for done in self.done.iter().skip(self.told) {
+            let told = done.record(&self.live.rules, &mut self.records, self.clock.now());
+            told.map_err(|e| unrecorded(&e))?;
+        }
+        self.told = self.done.len();
+        Ok(())
     }
 
     /// A clock that was set back is followed again when it has caught up. Until then time stands still, so that

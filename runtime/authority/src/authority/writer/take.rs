@@ -385,7 +385,7 @@ impl Done {
                 records.decision(decision.sequence, &decided)
             }
             Done::Outcome(ended) => records.outcome(ended),
-            Done::Misfit(reason) => records.control(now, "outcome_misfit", "refused", reason),
+            Done::Misfit(reason) => records.misfit(now, reason),
             Done::Refused {
                 caller,
                 action,
