@@ -376,6 +376,59 @@ fn format_2_is_taken_up() {
 }
 
 #[test]
+fn events_of_format_3_are_taken_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.redb");
+    let opened = || History::open(file(&path).unwrap(), Path::new("history.redb")).unwrap();
+    let request = |sequence: u64, open_from: Option<u64>| Entry {
+        kind: "request".into(),
+        request_id: sequence.to_string().into(),
+        permitted: true,
+        open_from,
+        ..entry(sequence as i64)
+    };
+    // One event in a row, as JSON. The last transaction had the last two.
+    let before = [request(1, Some(1)), request(2, None), request(3, Some(1))];
+    opened()
+        .tidily(|tx| {
+            let mut format = tx.open_table(FORMAT).map_err(text)?;
+            format.insert("history", 3).map_err(text)?;
+            let mut events = tx.open_table(EVENTS).map_err(text)?;
+            for (sequence, entry) in (1u64..).zip(&before) {
+                let json = super::entry::seal(&sequence.to_le_bytes(), entry)?;
+                events.insert(sequence, json.as_slice()).map_err(text)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let mut history = opened();
+    assert_eq!(history.open_requests().collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(history.close(2));
+    let mut end = entry(4);
+    end.request_id = "2".into();
+    history.append(end.clone()).unwrap();
+    history.commit().unwrap();
+    drop(history);
+    let mut history = opened();
+    assert_eq!(history.open_requests().collect::<Vec<_>>(), [1, 3]);
+    let view = history.reader().view().unwrap();
+    assert_eq!(view.bounds(), Ok(Some((1, 4))));
+    let mut seen = Vec::new();
+    let each = view.each(1, |_, entry| {
+        seen.push((entry.time, entry.permitted));
+        Ok(())
+    });
+    assert_eq!(each, Ok(()));
+    assert_eq!(seen, [(1, true), (2, true), (3, true), (4, false)]);
+    assert!(history.close(1) && history.close(3));
+    history.append(end).unwrap();
+    history.commit().unwrap();
+    history.tidy(1, 64).unwrap();
+    let view = history.reader().view().unwrap();
+    assert_eq!(view.bounds(), Ok(Some((3, 5))));
+}
+
+#[test]
 fn what_is_open_is_found_again_and_costs_an_event_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.redb");
