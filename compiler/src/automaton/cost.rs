@@ -16,9 +16,10 @@ const OPEN: &str = "its rows wait for what the request says, and each of the sam
 const TRIED: &str = "its rows are tried one by one against the rest of the condition";
 const TOTALLED: &str = "an aggregate goes through its rows";
 const ANCHORS: &str = "its anchors are tried one by one until one is not broken";
+// These two of rules that no check has seen only (see `BreakShape::General`).
 const TAKEN_OVER: &str = "an event takes over rows of the operators inside it";
-const PAIRED: &str = "an event changes every pair that has its values";
 const WEAKENED: &str = "each event that can end an anchor asks every anchor";
+const PAIRED: &str = "an event changes every pair that has its values";
 
 const REREAD: &str =
     "the events in its windows are gone through, once for each value that a variable can have";

@@ -116,7 +116,8 @@ pub(crate) enum CellOp {
 /// How the left side of a `since` ends the life of an anchor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BreakShape {
-    /// Every anchor is asked at every step where the left side may fail.
+    /// Every anchor is asked at every step where the left side may fail. Comes of rules that no check has seen
+    /// only, whose variables come by no value; in all others what happened is gone through (see `reread`).
     General,
     /// The left side is a conjunction of parts that are kept track of one by one: no anchor is looked at
     /// before it is asked for.

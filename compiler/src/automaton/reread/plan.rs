@@ -1,6 +1,8 @@
 //! An operator with those inside it as one formula, and how its variables come by their values.
 
-use super::super::formula::{CellDef, CellOp, LOCAL, Matcher, Node, Pattern, Term, Use};
+use super::super::formula::{
+    CellDef, CellOp, EventTypeId, LOCAL, Matcher, Node, Pattern, Term, Use,
+};
 use super::super::row::{Arith, Cmp, Slot, Sym, Total};
 use super::super::value::Val;
 use std::cmp::Reverse;
@@ -171,7 +173,11 @@ impl Value {
     }
 }
 
-/// The plan for an operator whose columns are these. Nothing, where a variable comes by no value.
+/// How many values of an event it can be looked up by: a bit each.
+const VALUES: usize = 64;
+
+/// The plan for an operator whose columns are these. Nothing, where a variable comes by no value: in rules that no
+/// check has seen.
 pub(in super::super) fn plan(
     op: &CellOp,
     (window, width): (i64, usize),
@@ -341,21 +347,39 @@ impl Planner<'_> {
         Some(Form::All(beside))
     }
 
+    /// With more values than an event is looked up by, several matchers of one event.
     fn event(&mut self, matcher: &Matcher, names: &[Slot]) -> Option<Form> {
         let mut slots = Vec::new();
-        let mut kept = matcher.clone();
-        for (_, pattern) in &mut kept.patterns {
+        let (mut fixed, mut open) = (Vec::new(), Vec::new());
+        for (place, pattern) in &matcher.patterns {
             match pattern {
                 Pattern::Slot(slot) => {
-                    let column = Slot::try_from(slots.len()).ok().filter(|at| *at < 64)?;
+                    let column = Slot::try_from(slots.len() % VALUES).ok()?;
                     slots.push(*names.get(*slot as usize)?);
-                    *slot = column;
+                    open.push((*place, Pattern::Slot(column)));
                 }
                 Pattern::Never => return Some(Form::Never),
-                Pattern::Const(_) | Pattern::Present => {}
+                Pattern::Const(_) | Pattern::Present => fixed.push((*place, pattern.clone())),
             }
         }
-        let kept = Node::Match(kept);
+        if slots.len() <= VALUES {
+            return Some(self.happened(matcher.event, fixed, &open, slots));
+        }
+        let parts = open.chunks(VALUES).zip(slots.chunks(VALUES));
+        let parts = parts
+            .map(|(open, slots)| self.happened(matcher.event, fixed.clone(), open, slots.to_vec()));
+        Some(Form::All(parts.collect()))
+    }
+
+    fn happened(
+        &mut self,
+        event: EventTypeId,
+        mut patterns: Vec<(usize, Pattern)>,
+        open: &[(usize, Pattern)],
+        slots: Vec<Slot>,
+    ) -> Form {
+        patterns.extend_from_slice(open);
+        let kept = Node::Match(Matcher { event, patterns });
         let log = match self.logs.iter().position(|log| *log == kept) {
             Some(log) => log,
             None => {
@@ -363,7 +387,7 @@ impl Planner<'_> {
                 self.logs.len() - 1
             }
         };
-        Some(Form::Event(log, slots))
+        Form::Event(log, slots)
     }
 
     fn cell(&mut self, cell: &Use, names: &[Slot], depth: i64) -> Reaching<Form> {
