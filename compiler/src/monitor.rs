@@ -15,6 +15,7 @@ mod history;
 mod outline;
 mod policy;
 mod report;
+mod retry;
 mod size;
 mod snapshot;
 mod trigger;

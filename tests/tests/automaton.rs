@@ -16,4 +16,5 @@ mod automaton {
     pub mod snapshots;
     pub mod stage;
     pub mod state;
+    pub mod waits;
 }

@@ -127,6 +127,16 @@ impl Nested {
         self.asked(logs, known).witnesses(test, moment.at)
     }
 
+    /// The stamps that its operators can look at, each with the seconds that one of them looks back.
+    pub fn each_reached(
+        &self,
+        (logs, test): (&[Log], &Test),
+        known: &dyn Fn(Slot) -> Option<Val>,
+        visit: &mut dyn FnMut(i64, i64),
+    ) {
+        self.asked(logs, known).each_reached(test, visit);
+    }
+
     fn asked<'n>(&'n self, logs: &[Log], known: &'n dyn Fn(Slot) -> Option<Val>) -> ask::Asked<'n> {
         let found = self.logs.iter().zip(logs).map(|(happened, log)| {
             // What the request does not have has never happened.

@@ -14,6 +14,7 @@ mod indexes;
 #[cfg(test)]
 mod naive;
 mod plan;
+mod reached;
 mod somewhere;
 mod spans;
 mod terms;

@@ -132,6 +132,22 @@ impl Counts {
         }
     }
 
+    /// The stamps held of a key, or of all.
+    pub fn each_time(&self, key: Option<&[Val]>, visit: &mut dyn FnMut(i64)) {
+        let mut of = |key: &[Val]| {
+            let times = self.times(key, i64::MAX, i64::MAX);
+            times.into_iter().for_each(&mut *visit);
+        };
+        match (key, &self.held) {
+            (Some(key), _) => of(key),
+            (None, Held::Points(points)) => points.iter().for_each(|(key, _)| of(key)),
+            (None, Held::Rows(rows)) => {
+                let keys = rows.keys.ids().filter_map(|id| rows.keys.key(id));
+                keys.for_each(of);
+            }
+        }
+    }
+
     pub fn expire(&mut self, limit: i64) {
         match &mut self.held {
             Held::Points(points) => points.expire(limit),

@@ -1,24 +1,21 @@
 //! What a decision saw: for those who explain it. Never on the way to a verdict.
 
+use super::Monitor;
 use super::decide::{Answers, Asked};
 use super::history::{History, RECENT};
 use super::policy::CellKind;
-use super::{Decision, Monitor};
-use crate::automaton::build::{Leaf, Site};
+use crate::automaton::build::Site;
 use crate::automaton::cell::{Breaks, CellState};
 use crate::automaton::formula::{BreakShape, CellOp, Node};
 use crate::automaton::reread::Seen;
 use crate::automaton::row::{Row, Sym};
 use crate::automaton::solve::slots;
-use crate::automaton::store::{At, Times, in_window};
+use crate::automaton::store::{At, in_window};
 use crate::automaton::table::{Found, Table};
 use crate::event::Event;
 use dogwood_grammar::Span;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// At most so many instants are tried when looking for the time of a retry.
-const TRIES: usize = 64;
 
 /// At most so many stamps are listed for one operator.
 const LISTED: usize = 1000;
@@ -116,89 +113,6 @@ impl Monitor {
         found
     }
 
-    /// After how many seconds the same request would be allowed if nothing else happened. The history
-    /// already has the denied event. Nothing, where time alone does not help.
-    pub fn retry_after(&self, event: &Event) -> Option<i64> {
-        let try_at = |time: i64| -> Decision {
-            let mut again = event.clone();
-            again.time = time;
-            self.decide_only(&again)
-        };
-        let now = event.time.max(self.clock);
-        let instants = self.instants(event, now);
-        let allowed = instants.into_iter().find(|time| try_at(*time).allowed())?;
-        allowed.checked_sub(now)
-    }
-
-    /// The next instants at which something leaves a window that a rule of this action asks.
-    fn instants(&self, event: &Event, now: i64) -> Vec<i64> {
-        let mut found = BTreeSet::new();
-        let Some((history, mut values)) = self.history_of(event) else {
-            return Vec::new();
-        };
-        let mut known = Answers::default();
-        let mut params = Asked::new(&self.policy, event, &mut known);
-        for &rule in self.policy.rules_of(&event.action).iter() {
-            let Some(rule) = self.policy.rules.get(rule) else {
-                continue;
-            };
-            let leaves = rule
-                .leaves
-                .iter()
-                .filter_map(|leaf| self.policy.leaves.get(*leaf));
-            for leaf in leaves {
-                let row = params.row(leaf, &mut values);
-                for site in &leaf.sites {
-                    let Some(witness) = self.witness(site, history, &row) else {
-                        continue;
-                    };
-                    found.extend(
-                        witness
-                            .times
-                            .iter()
-                            .map(|time| leaves_at(*time, witness.window)),
-                    );
-                }
-                self.inner_instants(leaf, history, &mut found);
-            }
-        }
-        found
-            .into_iter()
-            .filter(|time| *time > now)
-            .take(TRIES)
-            .collect()
-    }
-
-    /// The same for cells that are asked by other cells only.
-    fn inner_instants(&self, leaf: &Leaf, history: &History, found: &mut BTreeSet<i64>) {
-        for (cell, window) in self.policy.inner_uses(&leaf.node) {
-            let (Some(def), Some(state)) = (
-                self.policy.network.cells.get(cell),
-                history.states.get(cell),
-            ) else {
-                continue;
-            };
-            let open = vec![None; def.columns.len()];
-            let mut add = |times: &Times| {
-                found.extend(times.iter().map(|at| leaves_at(at.time, window)));
-                found.len() >= LISTED
-            };
-            match state {
-                CellState::Formerly(table) | CellState::Since { anchors: table, .. } => {
-                    table.find(&open, false, |row| match row {
-                        Found::Plain(_, times) | Found::Open(_, times) => add(times),
-                    });
-                }
-                CellState::Previous {
-                    newer: Some(held), ..
-                } => {
-                    found.insert(leaves_at(held.at.time, window));
-                }
-                _ => {}
-            }
-        }
-    }
-
     fn witness(&self, site: &Site, history: &History, row: &Row) -> Option<Witness> {
         let moment = history.moment(&self.policy);
         let def = self.policy.network.cells.get(site.cell.cell)?;
@@ -278,11 +192,6 @@ impl Monitor {
         };
         Some(witness)
     }
-}
-
-/// The first second at which a stamp is outside the window.
-fn leaves_at(time: i64, window: i64) -> i64 {
-    time.saturating_add(window).saturating_add(1)
 }
 
 /// The stamps inside the window of the rows that agree with what is known.

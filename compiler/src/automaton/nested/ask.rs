@@ -382,6 +382,40 @@ impl<'n> Asked<'n> {
         self.list(when).iter().map(|here| here.at.pos).collect()
     }
 
+    /// The stamps that a test can look at, each with how far it looks back.
+    pub fn each_reached(&self, test: &Test, visit: &mut dyn FnMut(i64, i64)) {
+        match test {
+            Test::Now(when) => self.reached_in(when, None, visit),
+            Test::Formerly(when, window) | Test::Previous(when, window) => {
+                self.reached_in(when, Some(*window), visit);
+            }
+            Test::Since(anchor, breaks, window) => {
+                self.reached_in(anchor, Some(*window), visit);
+                for when in breaks {
+                    self.reached_in(when, None, visit);
+                }
+            }
+            Test::Number(number) => self.reached_in(&number.when, Some(number.window), visit),
+            Test::Compare(..) => {}
+            Test::All(parts) => {
+                for part in parts {
+                    self.each_reached(&part.test, visit);
+                }
+            }
+        }
+    }
+
+    fn reached_in(&self, when: &When, window: Option<i64>, visit: &mut dyn FnMut(i64, i64)) {
+        let events = self.log(when).into_iter().flat_map(|events| &events.at);
+        for (at, window) in events.filter_map(|at| Some((at, window?))) {
+            let late = self.late.get(&at.pos);
+            visit(late.map_or(at.time, |late| late.stamp), window);
+        }
+        for then in &when.then {
+            self.each_reached(&then.test, visit);
+        }
+    }
+
     /// The stamps of the events that make it so, newest first.
     pub fn witnesses(&self, test: &Test, now: At) -> Vec<i64> {
         let mut ended = i64::MIN;
