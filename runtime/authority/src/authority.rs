@@ -17,7 +17,7 @@ use crate::denial::{Denial, DenyCause};
 use crate::engine::PolicySet;
 use crate::gate::{Caller, Gate, Permit};
 use crate::history::{Built, Entry, Reader};
-use answer::{Answer, answer};
+use answer::{Answer, slot};
 use dogwood_compiler::value::{EntityUid, Record};
 use inbox::{Closed, Inbox};
 use smol_str::SmolStr;
@@ -158,7 +158,7 @@ impl Authority {
                 return Err(ReloadError::Replay(reason));
             }
         };
-        let (answer, installed) = answer();
+        let (answer, installed) = slot();
         let message = Message::Install {
             policy: Box::new(policy),
             built: Box::new(built),
@@ -199,7 +199,7 @@ impl Authority {
         key: Option<String>,
     ) -> Result<Box<dyn Permit>, Denial> {
         let closed = closed(&action);
-        let (answer, verdict) = answer();
+        let (answer, verdict) = slot();
         let message = Message::Decide {
             caller: caller.clone(),
             action,
@@ -247,7 +247,7 @@ impl Gate for Authority {
 
     fn what_if(&self, _: &Caller, action: Action) -> Result<(), Denial> {
         let closed = closed(&action);
-        let (answer, verdict) = answer();
+        let (answer, verdict) = slot();
         if self.inbox.ask(Message::WhatIf { action, answer }).is_err() {
             return Err(closed);
         }

@@ -315,18 +315,21 @@ impl<'n> Asked<'n> {
             return self.state.first;
         };
         let from = time.saturating_sub(window);
-        let before = self.state.stamps.partition_point(|stamp| *stamp < from);
-        let before = i64::try_from(before).unwrap_or(i64::MAX);
-        self.state.first.saturating_add(before)
+        self.behind_those(|stamp| stamp < from)
     }
 
     /// The last position in whose window a position is.
     pub(super) fn reaching(&self, pos: i64, window: i64) -> i64 {
         let time = self.state.time(pos).unwrap_or(i64::MIN);
         let to = time.saturating_add(window);
-        let behind = self.state.stamps.partition_point(|stamp| *stamp <= to);
-        let behind = i64::try_from(behind).unwrap_or(i64::MAX);
-        self.state.first.saturating_add(behind).saturating_sub(1)
+        self.behind_those(|stamp| stamp <= to).saturating_sub(1)
+    }
+
+    /// The position behind all stamps, in order, of which this is true.
+    fn behind_those(&self, early: impl Fn(i64) -> bool) -> i64 {
+        let many = self.state.stamps.partition_point(|stamp| early(*stamp));
+        let many = i64::try_from(many).unwrap_or(i64::MAX);
+        self.state.first.saturating_add(many)
     }
 
     /// Where one of the anchors lies in the window, and the left side, if there is one, holds ever since.

@@ -28,7 +28,8 @@ pub(super) struct Answer<T>(Arc<Slot<T>>);
 /// Where it is awaited.
 pub(super) struct Awaited<T>(Arc<Slot<T>>);
 
-pub(super) fn answer<T>() -> (Answer<T>, Awaited<T>) {
+/// Both ends of one.
+pub(super) fn slot<T>() -> (Answer<T>, Awaited<T>) {
     let slot = Arc::new(Slot {
         state: Mutex::new(State::Awaited),
         changed: Condvar::new(),

@@ -58,6 +58,10 @@ fn history() -> History {
     History::open(InMemoryBackend::new(), Path::new("memory")).unwrap()
 }
 
+fn opened(path: &Path) -> History {
+    History::open(file(path).unwrap(), Path::new("history.redb")).unwrap()
+}
+
 fn entry(time: i64) -> Entry {
     Entry {
         time,
@@ -336,7 +340,7 @@ fn another_format_is_refused() {
 fn format_2_is_taken_up() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.redb");
-    let opened = || History::open(file(&path).unwrap(), Path::new("history.redb")).unwrap();
+    let opened = || opened(&path);
     let mut history = opened();
     (0..3).for_each(|time| append(&mut history, time));
     history
@@ -379,7 +383,7 @@ fn format_2_is_taken_up() {
 fn events_of_format_3_are_taken_up() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.redb");
-    let opened = || History::open(file(&path).unwrap(), Path::new("history.redb")).unwrap();
+    let opened = || opened(&path);
     let request = |sequence: u64, open_from: Option<u64>| Entry {
         kind: "request".into(),
         request_id: sequence.to_string().into(),
@@ -432,7 +436,7 @@ fn events_of_format_3_are_taken_up() {
 fn what_is_open_is_found_again_and_costs_an_event_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.redb");
-    let opened = || History::open(file(&path).unwrap(), Path::new("history.redb")).unwrap();
+    let opened = || opened(&path);
     let mut history = opened();
     let request = |number: u64| Entry {
         kind: "request".into(),
